@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import ganger.worker
-from ganger.worker.errors import Away, Trouble
-from ganger.worker.find_run import Door
+from ganger.worker.errors import Away, WorkerError
+from ganger.worker.find_run import RunAddress
 from ganger.worker.http import call
-from ganger.worker.identity import Post
+from ganger.worker.identity import WorkerIdentity
 from ganger.worker.sending import deliver, tell, waits
 
 _PROGRAM = Path(ganger.worker.__file__).with_name("__main__.py")
@@ -78,7 +78,7 @@ class Socket:
     def next(self) -> Held | None:
         """A question whose answer was lost is asked again under its own name."""
         self._asked = self._asked or os.urandom(8).hex()
-        door = Door(str(self._folder))
+        door = RunAddress(str(self._folder))
         address = self._url() if self._http else door.address
         body = {"id": self._asked, "worker": self._worker, "wait_sec": _WAIT_SEC}
         answer = call(address, door.token, "/v1/next", body, _ANSWER_SEC)
@@ -91,8 +91,8 @@ class Socket:
         except (OSError, ValueError) as error:
             raise Away(str(error)) from error
 
-    def _post(self, held: Held) -> Post:
-        return Post(held.token, self._url() if self._http else held.report, held.desk, held.task)
+    def _post(self, held: Held) -> WorkerIdentity:
+        return WorkerIdentity(held.token, self._url() if self._http else held.report, held.desk, held.task)
 
     def say(self, held: Held, verb: str, body: Body) -> Said:
         if verb == "heartbeat":
@@ -168,7 +168,7 @@ class Mcp:
         self._folder, self._worker = folder, worker
 
     def next(self) -> Held | None:
-        reply = self._call(Door(str(self._folder)).token, "next", {"worker": self._worker, "wait_sec": _WAIT_SEC})
+        reply = self._call(RunAddress(str(self._folder)).token, "next", {"worker": self._worker, "wait_sec": _WAIT_SEC})
         return Held.of(reply) if reply.get("task") else None
 
     def _call(self, token: str, verb: str, body: Body) -> Body:
@@ -251,4 +251,4 @@ def _until(happened: Callable[[], bool], within_sec: float) -> None:
         time.sleep(_LOOK_SEC)
 
 
-__all__ = ["Away", "Carrier", "Files", "Held", "Mcp", "Program", "Said", "Socket", "Trouble"]
+__all__ = ["Away", "Carrier", "Files", "Held", "Mcp", "Program", "Said", "Socket", "WorkerError"]

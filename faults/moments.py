@@ -25,7 +25,7 @@ from faults.strace import Point, Strike
 from ganger.core import events as ev
 from ganger.ports import Entry
 from ganger.stores.sqlite import SqliteStore
-from ganger.workspaces.git.git import Answer, Call, Git
+from ganger.workspaces.git.git import Git, GitAnswer, GitCall
 
 _SEEN = frozenset({"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.symlink", "shutil.copyfile", "shutil.move"})
 _CHILD = re.compile(r"(git|late)-([a-z-]+)/(\w+)\.(\d+)")
@@ -152,7 +152,7 @@ class _Moments:
             self._last = ev.type_name(done[-1].event) if done else self._last
             return done
 
-        def counted(git: Git, one: Call) -> Answer:
+        def counted(git: Git, one: GitCall) -> GitAnswer:
             self._met(f"git-{one.words[0]}")
             answer = call(git, one)
             self._met(f"git-{one.words[0]}.done")
@@ -193,7 +193,7 @@ class _Children:
     def wrap(self) -> None:
         argv = Git.argv
 
-        def wrapped(git: Git, call: Call) -> list[str]:
+        def wrapped(git: Git, call: GitCall) -> list[str]:
             with self._lock:
                 self._counts[call.words[0]] += 1
                 number = self._counts[call.words[0]]

@@ -25,11 +25,11 @@ from ganger.core.vocabulary import TaskStatus
 from ganger.engine import files, lead, recover
 from ganger.engine.attempt import attempt
 from ganger.engine.change_strategy import Reader
-from ganger.engine.changes.direct import InPlace
+from ganger.engine.changes.direct import DirectChanges
 from ganger.engine.journal import Journal
 from ganger.engine.lead import Lead
 from ganger.engine.output import state_file
-from ganger.engine.output.state_file import Projector
+from ganger.engine.output.state_file import StateFile
 from ganger.ports import Entry
 from ganger.stores import sqlite
 from ganger.workspaces.direct.workspace import DirectWorkspace
@@ -151,13 +151,13 @@ def _state_not_synced() -> None:
 
 def _state_late() -> None:
     """The state file is not written when the lead leaves."""
-    real = Projector.write
+    real = StateFile.write
 
-    def write(self: Projector) -> None:
+    def write(self: StateFile) -> None:
         if not self._state.finished:
             real(self)
 
-    _swap(Projector, "write", write)
+    _swap(StateFile, "write", write)
 
 
 def _sync_error_swallowed() -> None:
@@ -182,13 +182,13 @@ def _sync_error_swallowed() -> None:
 def _done_before_verification() -> None:
     """DONE is recorded before anything was checked."""
 
-    async def verify(self: InPlace) -> None:
+    async def verify(self: DirectChanges) -> None:
         case = self.case
         case.record(ev.VerifyStarted(case.task, case.number, case.verify_log))
         passed = ev.VerifyFinished(case.task, case.number, True, case.verify_log, 0.0, ())
         await case.record(passed, ev.TaskSettled(case.task, TaskStatus.DONE, "surely"))
 
-    _swap(InPlace, "_verify", verify)
+    _swap(DirectChanges, "_verify", verify)
 
 
 def _intent_after_apply() -> None:
@@ -205,36 +205,36 @@ def _intent_after_apply() -> None:
 
 def _no_rollback_on_recovery() -> None:
     """A new lead takes for put back what the dead one had not put back."""
-    real = InPlace.undo
+    real = DirectChanges.undo
 
-    async def undo(self: InPlace, why: str, *, keep_place: bool = False, refused: bool = False) -> None:
+    async def undo(self: DirectChanges, why: str, *, keep_place: bool = False, refused: bool = False) -> None:
         case = self.case
         if case.again and self.backup is not None:
             case.record(ev.WritesRolledBack(case.task, case.number, why, case.verify_log))
         else:
             await real(self, why, keep_place=keep_place, refused=refused)
 
-    _swap(InPlace, "undo", undo)
+    _swap(DirectChanges, "undo", undo)
 
 
 def _backup_dropped_early() -> None:
     """The backup is removed before the verdict."""
-    real = InPlace._verify
+    real = DirectChanges._verify
 
-    async def verify(self: InPlace) -> None:
+    async def verify(self: DirectChanges) -> None:
         if self.backup is not None:
             self.tools.workspace.discard(self.backup)
         await real(self)
 
-    _swap(InPlace, "_verify", verify)
+    _swap(DirectChanges, "_verify", verify)
 
 
 def _written_again_on_recovery() -> None:
     """A new lead does not look whether a change has landed; it writes again."""
-    _swap(InPlace, "go_on", _write_blindly)
+    _swap(DirectChanges, "go_on", _write_blindly)
 
 
-async def _write_blindly(self: InPlace, read: Reader) -> None:
+async def _write_blindly(self: DirectChanges, read: Reader) -> None:
     folder, self.backup = self.backup, None
     assert folder is not None
     self.tools.workspace.discard(folder)
@@ -285,9 +285,9 @@ class _Constant:
 def _format_retry_costs_an_attempt() -> None:
     """A broken answer is charged as a worker attempt."""
 
-    def after_failure(*given: Any, **more: Any) -> retries.Next:
+    def after_failure(*given: Any, **more: Any) -> retries.NextStep:
         chosen = real(*given, **more)
-        return retries.Next(chosen.then, "worker_attempts", chosen.why, chosen.status, chosen.block_reason)
+        return retries.NextStep(chosen.then, "worker_attempts", chosen.why, chosen.status, chosen.block_reason)
 
     real = _swap(attempt, "after_failure", after_failure)
 

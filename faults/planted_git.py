@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ganger.core import events as ev
-from ganger.engine.merging.merge_queue import In, Merging, _Layer
+from ganger.engine.merging.merge_queue import In, MergeQueue, _Layer
 from ganger.workspaces.git import bare_repo, git, repository
 from ganger.workspaces.git.repository import GitRepository
 
@@ -14,19 +14,19 @@ from ganger.workspaces.git.repository import GitRepository
 def moved_before_intent() -> None:
     """The branch moves before the intent is recorded."""
     real = GitRepository.move_head
-    record = Merging._move
+    record = MergeQueue._move
 
-    async def move(self: Merging, head: str, layers: Sequence[_Layer]) -> None:
+    async def move(self: MergeQueue, head: str, layers: Sequence[_Layer]) -> None:
         await real(self.repository, head, layers[-1].commit)  # type: ignore[arg-type]
         await record(self, head, layers)
 
-    setattr(Merging, "_move", move)  # noqa: B010
+    setattr(MergeQueue, "_move", move)  # noqa: B010
 
 
 def merged_before_move() -> None:
     """Merged and DONE are recorded before the branch moves."""
 
-    async def move(self: Merging, head: str, layers: Sequence[_Layer]) -> None:
+    async def move(self: MergeQueue, head: str, layers: Sequence[_Layer]) -> None:
         tip = layers[-1].commit
         named = [(layer.item.task, layer.commit) for layer in layers]
         tasks, commits = zip(*named, strict=True)
@@ -36,21 +36,21 @@ def merged_before_move() -> None:
         for layer in layers:
             self._answer(layer.item, In())
 
-    setattr(Merging, "_move", move)  # noqa: B010
+    setattr(MergeQueue, "_move", move)  # noqa: B010
 
 
 def merged_again() -> None:
     """A new lead does not look whether the branch moved; it merges again."""
 
-    real = Merging.recover
+    real = MergeQueue.recover
 
-    async def recover(self: Merging) -> None:
+    async def recover(self: MergeQueue) -> None:
         intent = self.state.intents.pop(self.name, None)
         if intent is not None:
             await self.tools.journal.record(ev.HeadKept(intent.head, "surely it did not move"))
         await real(self)
 
-    setattr(Merging, "recover", recover)  # noqa: B010
+    setattr(MergeQueue, "recover", recover)  # noqa: B010
 
 
 def workspace_removed_early() -> None:

@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ganger.core import events as ev
-from ganger.core.delivery.request_merges import Look, Step, next_step
+from ganger.core.delivery.request_merges import MergeStep, RequestLook, next_step
 from ganger.core.model.ci import RunFact, Word
 from ganger.core.model.ledger import RepoRules
 from ganger.engine.delivery.requests import merge
 from ganger.engine.delivery.shared_push import Train
 from ganger.engine.merging.commit_messages import trigger_message
-from ganger.engine.merging.push_queue import Sending
+from ganger.engine.merging.push_queue import PushQueue
 from ganger.engine.merging.straightening import Placed, Straightening, placed
 from ganger.forges.pull_requests import GiteaPulls
 from ganger.ports import Conflict
@@ -75,34 +75,34 @@ def _request_without_a_look() -> None:
 
 def _pushed_told_first() -> None:
     """That a commit was pushed is recorded before it is."""
-    real = Sending.push
+    real = PushQueue.push
 
-    async def push(self: Sending, task: str, *, replaces: str = "") -> PushOutcome:
+    async def push(self: PushQueue, task: str, *, replaces: str = "") -> PushOutcome:
         now, number = self.delivery(task), self.state.tasks[task].attempts
         await self.record(task, ev.Pushed(task, number, now.commit, now.branch))
         return await real(self, task, replaces=replaces)
 
-    setattr(Sending, "push", push)  # noqa: B010
+    setattr(PushQueue, "push", push)  # noqa: B010
 
 
 def _verdict_before_the_push() -> None:
     """CI's verdict is recorded before the push is known to have happened."""
-    real = Sending.push
+    real = PushQueue.push
 
-    async def push(self: Sending, task: str, *, replaces: str = "") -> PushOutcome:
+    async def push(self: PushQueue, task: str, *, replaces: str = "") -> PushOutcome:
         sha, number = self.delivery(task).commit, self.state.tasks[task].attempts
         run = RunFact("1", sha, Word.SUCCESS)
         seen = ev.CiSeen(task, number, sha, (run,), "green", "surely")
         await self.record(task, seen, ev.CiJudged(task, number, sha, "green", "surely"))
         return await real(self, task, replaces=replaces)
 
-    setattr(Sending, "push", push)  # noqa: B010
+    setattr(PushQueue, "push", push)  # noqa: B010
 
 
 def _merge_believed_open() -> None:
     """What the forge says of a request counts, and nobody looks into its target."""
 
-    def step(look: Look, *, updates: bool) -> Step:
+    def step(look: RequestLook, *, updates: bool) -> MergeStep:
         return next_step(replace(look, in_target=False), updates=updates)
 
     setattr(merge, "next_step", step)  # noqa: B010
@@ -111,7 +111,7 @@ def _merge_believed_open() -> None:
 def _merged_without_an_update() -> None:
     """A request that does not hold its target is merged all the same."""
 
-    def step(look: Look, *, updates: bool) -> Step:
+    def step(look: RequestLook, *, updates: bool) -> MergeStep:
         return next_step(look, updates=False)
 
     setattr(merge, "next_step", step)  # noqa: B010
@@ -119,7 +119,7 @@ def _merged_without_an_update() -> None:
 
 def _rebased_without_intent() -> None:
     """The run's branch is put on top of what others pushed before anybody has written down that it shall be."""
-    real = Sending.move
+    real = PushQueue.move
 
     async def onto(self: Straightening, task: str, target: str, why: str, *, yields: bool = False) -> Conflict | None:
         head = await self.repository.head()

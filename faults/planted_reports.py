@@ -9,8 +9,8 @@ from typing import Any
 
 from ganger.core import events as ev
 from ganger.core.model.records import TaskState
-from ganger.engine.workers.claims import Pulling, Waiter
-from ganger.engine.workers.protocol import Desk
+from ganger.engine.workers.claims import ClaimQueue, Waiter
+from ganger.engine.workers.protocol import WorkerProtocol
 from ganger.worker.spool import Spool
 
 
@@ -27,25 +27,25 @@ class Bug:
 
 
 def _acknowledged_first() -> None:
-    def record(self: Desk, name: str, fence: str, *events: ev.Event) -> Awaitable[None]:
+    def record(self: WorkerProtocol, name: str, fence: str, *events: ev.Event) -> Awaitable[None]:
         self._journal.mention(name, fence, *events)
         return asyncio.sleep(0)
 
-    Desk._record = record  # type: ignore[method-assign]
+    WorkerProtocol._record = record  # type: ignore[method-assign]
 
 
 def _counted_twice() -> None:
     """What was recorded before is not remembered."""
-    real = Desk._once
+    real = WorkerProtocol._once
 
-    async def once(self: Desk, verb: str, fence: str, said: Any) -> Any:
+    async def once(self: WorkerProtocol, verb: str, fence: str, said: Any) -> Any:
         known = self._state.tasks.get(self._by_fence.get(fence, ""))
         worker = known.worker if known is not None else None
         if worker is not None and said.id in worker.seen:
             object.__setattr__(worker, "seen", ())
         return await real(self, verb, fence, said)
 
-    Desk._once = once  # type: ignore[method-assign]
+    WorkerProtocol._once = once  # type: ignore[method-assign]
 
 
 def _spool_emptied_first() -> None:
@@ -65,18 +65,18 @@ def _spool_emptied_first() -> None:
 
 def _two_winners() -> None:
     """Everybody who waits is given the task that the first of them won."""
-    real = Pulling._settle
+    real = ClaimQueue._settle
 
-    def settle(self: Pulling, waiter: Waiter, task: str) -> None:
+    def settle(self: ClaimQueue, waiter: Waiter, task: str) -> None:
         real(self, waiter, task)
         if task and self._waiting:
             real(self, next(iter(self._waiting)), task)
 
-    def is_held(self: Pulling, task: TaskState, worker: str) -> bool:
+    def is_held(self: ClaimQueue, task: TaskState, worker: str) -> bool:
         return task.worker is not None
 
-    Pulling._settle = settle  # type: ignore[method-assign]
-    Pulling._is_held = is_held  # type: ignore[method-assign]
+    ClaimQueue._settle = settle  # type: ignore[method-assign]
+    ClaimQueue._is_held = is_held  # type: ignore[method-assign]
 
 
 BUGS = {

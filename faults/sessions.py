@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from faults import planted_reports
-from faults.carriers import Away, Carrier, Files, Held, Mcp, Program, Said, Socket, Trouble
+from faults.carriers import Away, Carrier, Files, Held, Mcp, Program, Said, Socket, WorkerError
 from faults.diaries import Diary
 from ganger.worker.folders import private_folder
 
@@ -59,7 +59,7 @@ class Session:
         while not self._over.exists():
             try:
                 held = self._carrier.next()
-            except Trouble as trouble:
+            except WorkerError as trouble:
                 if not isinstance(trouble, Away):
                     raise
                 time.sleep(_AWAY_SEC)

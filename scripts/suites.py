@@ -26,7 +26,7 @@ from ganger.engine.verification.steps import run_steps
 from ganger.launchers.launcher import KeptLauncher
 from ganger.ports import Room
 from ganger.sandboxes.choose import SandboxSettings, Walls, candidates, fault_of
-from ganger.sandboxes.none import Bare
+from ganger.sandboxes.none import NoSandbox
 
 _LONGEST_SEC = 600.0
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)|^not ok \d+ (.+)$", re.MULTILINE)
@@ -190,7 +190,7 @@ def _walls(folder: Path) -> Iterator[Walls]:
         if walls.name not in known and not fault_of(walls, settings):
             known.add(walls.name)
             yield walls
-    yield Bare()
+    yield NoSandbox()
 
 
 def _told(said: str) -> str:

@@ -10,13 +10,13 @@ from ganger.core.model.records import RunState
 from ganger.engine.files import LEASE_SEC, RunFolder
 from ganger.engine.journal import Journal
 from ganger.engine.lead import Lead, Order
-from ganger.engine.prompts.patched_prompts import Overlay
+from ganger.engine.prompts.patched_prompts import PatchedPrompts
 from ganger.engine.resources.agent_homes import Homes
-from ganger.engine.resources.folder_lock import Turns
-from ganger.engine.resources.run_resources import Tools
+from ganger.engine.resources.folder_lock import FolderLock
+from ganger.engine.resources.run_resources import RunResources
 from ganger.engine.verification.checks import Checks
 from ganger.ports import Owner
-from ganger.sandboxes.none import Bare
+from ganger.sandboxes.none import NoSandbox
 from sim.agents import SimAgent
 from sim.clock import SimClock
 from sim.keeper import Keeper, SimLauncher
@@ -62,11 +62,11 @@ class House:
         boot = self.clock.monotonic
         return Lead(tools, self._order(life, fence), look_every_sec=0.9 * self.plan.tick_sec, boot_clock=boot)
 
-    def _tools(self, journal: Journal, life: Life) -> Tools:
+    def _tools(self, journal: Journal, life: Life) -> RunResources:
         workspace = SimWorkspace(self.project, life, watch_apply=self.witness.applies)
         healer = SimAgent(HEALER)
         step = Step(name="test", cmd=CHECK)
-        return Tools(
+        return RunResources(
             journal=journal,
             folder=self.folder,
             workspace=workspace,
@@ -80,13 +80,13 @@ class House:
                 deny=(),
                 env={},
                 timeout_sec=_CHECK_TIMEOUT_SEC,
-                sandbox=Bare(),
+                sandbox=NoSandbox(),
                 clock=self.clock,
             ),
-            sandbox=Bare(),
+            sandbox=NoSandbox(),
             homes=Homes(self.folder.path, self.folder.path / "agents", lambda _home: None),
-            turns=Turns(),
-            overlay=Overlay(self.folder.path, workspace, healer.extract_heal),
+            turns=FolderLock(),
+            overlay=PatchedPrompts(self.folder.path, workspace, healer.extract_heal),
             output_limit_bytes=_OUTPUT_LIMIT_BYTES,
             heal_timeout_sec=_HEAL_TIMEOUT_SEC,
             health=self.plan.health,

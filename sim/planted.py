@@ -100,7 +100,7 @@ def _appends_for_anybody(self: MemoryStore, batch: Sequence[Entry]) -> list[ev.R
     return recorded
 
 
-def _releases_all(state: RunState, window: Window, verdict: healing.Verdict) -> healing.Verdict:
+def _releases_all(state: RunState, window: Window, verdict: healing.HealVerdict) -> healing.HealVerdict:
     """Tasks held behind a canary run again whatever became of it."""
     held = tuple(each for name in window.tasks for each in state.held.get(name, ()))
     kept = tuple(name for name in verdict.heal if name not in held)
@@ -109,7 +109,7 @@ def _releases_all(state: RunState, window: Window, verdict: healing.Verdict) -> 
     return replace(verdict, heal=kept, release=held, promote=(), escalate=ended, give_up=give_up, abandon="")
 
 
-def _judges_softly(state: RunState, window: Window) -> healing.Verdict:
+def _judges_softly(state: RunState, window: Window) -> healing.HealVerdict:
     return _releases_all(state, window, _AFTER_WINDOW(state, window))
 
 
@@ -160,7 +160,7 @@ def _forgets_the_rest() -> Iterator[None]:
         yield
 
 
-def _ends_whoever_is_silent(policy: health.HealthPolicy, signs: health.Signs, watch: health.Watch) -> health.Look:
+def _ends_whoever_is_silent(policy: health.HealthPolicy, signs: health.Signs, watch: health.HealthWatch) -> health.Look:
     """A judge for whom silence is a stall, whatever else is seen."""
     return _LOOK(policy, replace(signs, cpu_at=0.0), watch)
 

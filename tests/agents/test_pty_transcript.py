@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from ganger.agents.pty import driver
-from ganger.agents.pty.driver import Look, Rule
-from ganger.agents.pty.screen import Screen, joined
+from ganger.agents.pty.driver import PromptRule, ScreenLook
+from ganger.agents.pty.screen import TerminalScreen, joined
 from ganger.agents.pty.transcript import Transcript, gist
 
 EXAMPLE = """<<<TASK_RESULT_V2>>>
@@ -71,7 +71,7 @@ def test_content_that_a_program_broke_into_lines_is_not_guessed() -> None:
 
 def test_a_long_answer_that_scrolled_off_is_whole() -> None:
     """T25: a block higher than the screen, with lines wider than it."""
-    screen, told = Screen(40, 5), list[str]()
+    screen, told = TerminalScreen(40, 5), list[str]()
     transcript = Transcript(told.append)
     transcript.begin([])
     body = json.dumps({"summary": "w" * 300, "list": list(range(40))}, indent=1)
@@ -89,9 +89,9 @@ def test_spinners_clocks_and_counters_say_nothing_new() -> None:
     assert gist("|") == gist("/") == "#" and gist("  ") == ""
 
 
-def _look(*lines: str, **more: Any) -> Look:
+def _look(*lines: str, **more: Any) -> ScreenLook:
     first = more.get("first", 0)
-    return Look(tuple(range(first, first + len(lines))), lines, "\n".join(lines), **{"first": 0, **more})
+    return ScreenLook(tuple(range(first, first + len(lines))), lines, "\n".join(lines), **{"first": 0, **more})
 
 
 @pytest.mark.parametrize(
@@ -110,9 +110,9 @@ def _look(*lines: str, **more: Any) -> Look:
         ([_look("text")], 0),
     ],
 )
-def test_one_appearance_of_a_question_is_one(looks: list[Look], answers: int) -> None:
+def test_one_appearance_of_a_question_is_one(looks: list[ScreenLook], answers: int) -> None:
     """T25: still there, moved, gone and back, one more below, scrolled away, another in its place."""
-    rule = Rule(driver._pattern(r"ok\?"), b"y")
+    rule = PromptRule(driver._pattern(r"ok\?"), b"y")
     assert sum(rule.is_new(look.hits(rule.pattern), look) for look in looks) == answers
 
 

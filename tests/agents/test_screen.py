@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from ganger.agents.pty.screen import Screen, joined, width_of
+from ganger.agents.pty.screen import TerminalScreen, joined, width_of
 
 
 def shown(data: bytes, columns: int = 20, rows: int = 6) -> str:
-    screen = Screen(columns, rows)
+    screen = TerminalScreen(columns, rows)
     screen.feed(data)
     return screen.text()
 
 
-def everything(screen: Screen) -> list[str]:
+def everything(screen: TerminalScreen) -> list[str]:
     return [line for _, line in joined([*screen.take_gone(), *screen.visible()])]
 
 
@@ -65,7 +65,7 @@ def test_a_sequence_shows_what_a_terminal_shows(data: bytes, text: str) -> None:
 @pytest.mark.parametrize(("data", "text"), SEQUENCES)
 def test_it_is_the_same_byte_by_byte(data: bytes, text: str) -> None:
     """T25: output comes in pieces that end anywhere."""
-    screen = Screen(20, 6)
+    screen = TerminalScreen(20, 6)
     for n in range(len(data)):
         screen.feed(data[n : n + 1])
     assert screen.text() == text
@@ -82,7 +82,7 @@ def test_rows_that_the_terminal_wrapped_are_one_line() -> None:
 def test_what_scrolls_off_is_kept_once_and_in_order() -> None:
     """T25: nothing of a long output is lost, also where lines are wrapped across the screen's edge."""
     lines = [f"line {n} " + "x" * (n % 40) for n in range(50)]
-    screen = Screen(20, 6)
+    screen = TerminalScreen(20, 6)
     gone = []
     for line in lines:
         screen.feed(line.encode() + b"\r\n")
@@ -92,7 +92,7 @@ def test_what_scrolls_off_is_kept_once_and_in_order() -> None:
 
 def test_a_scroll_region_leaves_its_surroundings_alone() -> None:
     """T25: a head and a foot stay while the middle moves."""
-    screen = Screen(20, 6)
+    screen = TerminalScreen(20, 6)
     screen.feed(b"head\x1b[6;1Hfoot\x1b[2;5r\x1b[2;1H" + b"\r\n".join(b"%d" % n for n in range(9)))
     assert screen.text() == "head\n5\n6\n7\n8\nfoot"
     assert [row.text() for row in screen.take_gone()] == ["0", "1", "2", "3", "4"]
@@ -101,7 +101,7 @@ def test_a_scroll_region_leaves_its_surroundings_alone() -> None:
 
 def test_a_program_that_asks_its_terminal_gets_an_answer() -> None:
     """T25: some wait for it before they draw anything."""
-    screen = Screen(20, 6)
+    screen = TerminalScreen(20, 6)
     screen.feed(b"ab\x1b[6n\x1b[c\x1b]11;?\x1b\\\x1b[?2026$p\x1b[5n")
     assert screen.take_replies() == b"\x1b[1;3R\x1b[?62;22c\x1b]11;rgb:0000/0000/0000\x1b\\\x1b[?2026;0$y\x1b[0n"
     assert screen.take_replies() == b""
@@ -109,7 +109,7 @@ def test_a_program_that_asks_its_terminal_gets_an_answer() -> None:
 
 def test_bracketed_paste_is_known_while_it_is_on() -> None:
     """T25: it decides how a prompt is typed."""
-    screen = Screen()
+    screen = TerminalScreen()
     screen.feed(b"\x1b[?2004h\x1b[?1049h")
     assert (screen.pastes, screen.alternate) == (True, True)
     screen.feed(b"\x1b[?2004;1049l")
@@ -118,7 +118,7 @@ def test_bracketed_paste_is_known_while_it_is_on() -> None:
 
 def test_a_string_without_end_does_not_swallow_everything() -> None:
     """T25: a broken program must not blind the reader."""
-    screen = Screen(20, 6)
+    screen = TerminalScreen(20, 6)
     screen.feed(b"\x1b]0;" + b"x" * 70_000 + b"\r\n\x1b[2J\x1b[Hseen")
     assert "seen" in screen.text()
 
@@ -130,7 +130,7 @@ PRINTABLE = st.text(st.characters(categories=("L", "N", "P", "S"), max_codepoint
 def test_text_without_escapes_passes_unchanged(lines: list[str]) -> None:
     """T25: whatever its length and width, joined where the terminal wrapped it."""
     lines = [line for line in lines if line and width_of(line[0])]
-    screen = Screen(20, 6)
+    screen = TerminalScreen(20, 6)
     screen.feed("\r\n".join(lines).encode())
     assert everything(screen) == lines
 
@@ -154,7 +154,7 @@ _SOUP = st.lists(
 @given(_SOUP, st.integers(2, 12), st.integers(2, 5))
 def test_no_bytes_make_it_raise_or_lose_its_shape(pieces: list[bytes], columns: int, rows: int) -> None:
     """T25: what a program prints is untrusted."""
-    screen = Screen(columns, rows)
+    screen = TerminalScreen(columns, rows)
     for piece in pieces:
         screen.feed(piece)
         screen.text()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cli_project import ganger, kept, make_project, task
 
-from ganger.core.prompts.tokens import Sample
+from ganger.core.prompts.tokens import TokenSample
 from ganger.engine.output.usage import usage_of_runs
 
 LINES = "\n".join(f"Rule {number}: keep to it." for number in range(200))
@@ -81,5 +81,5 @@ def test_a_run_keeps_what_its_agents_counted(root: Path) -> None:
     (root / "script.json").write_text(json.dumps({"tasks": {}, "default": answer}))
     ganger("run", cwd=root)
     found = usage_of_runs(kept(root).parent)
-    assert [sample.counted for sample in found] == [1234, 1234] and all(isinstance(s, Sample) for s in found)
+    assert [sample.counted for sample in found] == [1234, 1234] and all(isinstance(s, TokenSample) for s in found)
     assert all(sample.estimated > 200 for sample in found)

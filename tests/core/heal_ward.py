@@ -12,7 +12,7 @@ from run_model import check_indexes
 from ganger.contracts.heal_decision import HealDecision
 from ganger.core import events as ev
 from ganger.core.failures.classes import Failure, failure
-from ganger.core.failures.retries import Next, Then, after_failure
+from ganger.core.failures.retries import NextStep, Then, after_failure
 from ganger.core.healing.patches import Ground, Judged, judge
 from ganger.core.healing.policy import Cure, after_nothing, after_round, healing_on, questions_for, shrunk_size
 from ganger.core.model.records import Budget, HealRound, Policy, RunState, TaskSpec
@@ -261,7 +261,7 @@ class Ward:
     def specs_of(self, task: str) -> TaskSpec:
         return self.state.specs[task]
 
-    def after(self, task: str, chosen: Next, problem: Failure) -> list[ev.Event]:
+    def after(self, task: str, chosen: NextStep, problem: Failure) -> list[ev.Event]:
         if chosen.then in (Then.AGAIN_NOW, Then.AGAIN_AFTER):
             due = self.now + chosen.delay_sec if chosen.delay_sec else 0.0
             return [ev.TaskRequeued(task, chosen.why, not_before=due)]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ganger.core.scheduling.health import Act, HealthPolicy, Signs, Watch, What, look
+from ganger.core.scheduling.health import Act, HealthPolicy, HealthWatch, Signs, What, look
 
 POLICY = HealthPolicy(
     heartbeat_sec=4,
@@ -98,7 +98,7 @@ def watched(
     story: Story, until: float, policy: HealthPolicy = POLICY, *, adaptive: bool = False, first: float = 0.0
 ) -> list[Done]:
     """Everything done until the worker is ended or the time is up."""
-    watch, done = Watch(), []
+    watch, done = HealthWatch(), []
     looks = _Looks(story, first, adaptive=adaptive)
     for now in looks:
         if now > until:

@@ -6,7 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from ganger.core.delivery.forge_reviews import APPROVED, REWORK, Opinion, Remark, Review, Said, rework_text, said_of
+from ganger.core.delivery.forge_reviews import (
+    APPROVED,
+    REWORK,
+    Opinion,
+    Remark,
+    Review,
+    ReviewSaid,
+    rework_text,
+    said_of,
+)
 
 HEAD, OLD = "a" * 40, "b" * 40
 YES = Review("1", "maria", APPROVED, HEAD)
@@ -46,23 +55,23 @@ def test_an_approval_of_the_same_files_is_one_of_this_commit() -> None:
 
 def test_who_was_heard_holds_and_sends_nothing_back_twice() -> None:
     """W08: until the forge says that they no longer object."""
-    assert said_of([NO], HEAD, heeded=("2",)) == Said(Opinion.HELD, (NO,), 0)
+    assert said_of([NO], HEAD, heeded=("2",)) == ReviewSaid(Opinion.HELD, (NO,), 0)
     again = replace(NO, id="9")
-    assert said_of([NO, again], HEAD, heeded=("2",)) == Said(Opinion.REWORK, (again,), 0)
+    assert said_of([NO, again], HEAD, heeded=("2",)) == ReviewSaid(Opinion.REWORK, (again,), 0)
 
 
 def test_as_many_approve_as_the_forge_asks_for() -> None:
     """W08 G03: two of two, and what is lacking is told."""
     one, two = YES, replace(YES, id="3", by="jo")
-    assert said_of([one], HEAD, needed=2) == Said(Opinion.NONE, (), 1)
+    assert said_of([one], HEAD, needed=2) == ReviewSaid(Opinion.NONE, (), 1)
     assert said_of([one, two], HEAD, needed=2).who == "maria, jo"
 
 
 def test_a_worker_gets_each_persons_words_and_each_line_they_point_at() -> None:
     """W08: text, path and line; a flood is cut."""
     remarks = tuple(Remark("a.py", line, f"wrong {line}") for line in range(1, 60))
-    text = rework_text(Said(Opinion.REWORK, (replace(NO, text="rename it", url="https://f/1", remarks=remarks),)))
+    text = rework_text(ReviewSaid(Opinion.REWORK, (replace(NO, text="rename it", url="https://f/1", remarks=remarks),)))
     assert text.startswith("maria asked for changes (https://f/1):\nrename it\n- a.py:1: wrong 1\n")
     assert "a.py:40" in text and "a.py:41" not in text and "19 more remarks" in text
-    huge = Said(Opinion.REWORK, tuple(replace(NO, id=str(n), by=f"p{n}", text="x" * 9000) for n in range(50)))
+    huge = ReviewSaid(Opinion.REWORK, tuple(replace(NO, id=str(n), by=f"p{n}", text="x" * 9000) for n in range(50)))
     assert len(rework_text(huge)) < 20_000

@@ -287,7 +287,7 @@ def test_a_full_context_is_handed_over_between_two_tool_calls(case: str) -> None
 def test_the_words_say_what_was_seen_and_what_it_seems_to_wait_for() -> None:
     """G10 Z09: a verdict can be understood without the code."""
     signs = replace(Story().at(100.0), asks="Continue? [y/N]")
-    found = health.look(POLICY, signs, health.Watch(suspicious_since=30.0, asked_at=30.0))
+    found = health.look(POLICY, signs, health.HealthWatch(suspicious_since=30.0, asked_at=30.0))
     (act,) = [one for one in found.acts if one.what is What.STALLED]
     assert "no sign of it for 100 s" in act.why and "Continue? [y/N]" in act.why
 
@@ -298,7 +298,7 @@ def test_the_defaults_are_the_promised_ones(at: float) -> None:
     policy = HealthPolicy()
     assert (policy.heartbeat_sec, policy.stale_sec, policy.stall_sec) == (15, 120, 600)
     assert (policy.working_sec, policy.working_warn_sec, policy.active_sec, policy.context_pct) == (1200, 900, 300, 70)
-    assert health.look(policy, Story().at(at), health.Watch()).acts == ()
+    assert health.look(policy, Story().at(at), health.HealthWatch()).acts == ()
 
 
 def test_the_looks_notice_a_next_look_that_is_too_late(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from repo_yard import Yard, yard
 
 from checker.ledger_invariants import LedgerWalk
 from ganger.core import events as ev
-from ganger.core.planning.repos import Bar, Gate
+from ganger.core.planning.repos import Bar, RepoLocks
 
 # What a yard tells of CI is only its end: no runs and no jobs.
 _NOT_TOLD = "verdicts"
@@ -60,9 +60,9 @@ def test_no_schedule_breaks_a_rule_of_locks_and_proofs(seed: int, watched: Watch
 def test_starts_that_look_at_no_lock_are_caught(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     """D08 D17: planted: nothing bars anybody."""
 
-    def bars(_gate: Gate, _task: str) -> list[Bar]:
+    def bars(_gate: RepoLocks, _task: str) -> list[Bar]:
         return []
 
-    monkeypatch.setattr(Gate, "bars", bars)
+    monkeypatch.setattr(RepoLocks, "bars", bars)
     yard(3, 25).run()
     assert any(problem.startswith("locks") for problem in watched.wrong)

@@ -12,7 +12,7 @@ from ganger.core import events as ev
 from ganger.core.model.ledger import RepoRules
 from ganger.core.model.records import Policy, RunState, TaskSpec, TaskState
 from ganger.core.planning import repos
-from ganger.core.planning.repos import Gate, RepoGraph, graph_of, is_guarded, registry, why_not
+from ganger.core.planning.repos import RepoGraph, RepoLocks, graph_of, is_guarded, registry, why_not
 from ganger.core.scheduling.windows import Finish, OpenWindow, Start, Wait, decide
 from ganger.core.state import apply
 from ganger.core.vocabulary import FailureClass, HealSchedule, RunStatus, TaskStatus
@@ -135,7 +135,7 @@ def test_the_judge_sees_a_chain_that_ends_at_the_neighbour(monkeypatch: pytest.M
 
 def test_the_judge_sees_two_chosen_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """D08: planted, what one decision has taken is forgotten; the second start is refused, and that is recorded."""
-    monkeypatch.setattr(Gate, "take", lambda *_: None)
+    monkeypatch.setattr(RepoLocks, "take", lambda *_: None)
     made = small("core-1", "core-2")
     made.step()
     assert made.wrong or made.state.refused

@@ -7,7 +7,15 @@ from dataclasses import replace
 import pytest
 
 from ganger.core import events as ev
-from ganger.core.delivery.request_merges import Landed, Look, Step, judge_landed, method_of, next_in_line, next_step
+from ganger.core.delivery.request_merges import (
+    LandedRequest,
+    MergeStep,
+    RequestLook,
+    judge_landed,
+    method_of,
+    next_in_line,
+    next_step,
+)
 from ganger.core.model.ci import CiRules, JobFact, RunFact, Word
 from ganger.core.model.ledger import Delivery, RequestRef
 from ganger.core.model.records import RunState, TaskState
@@ -25,25 +33,25 @@ def run_of(test: Word, *, word: Word = Word.SUCCESS, name: str = "test") -> RunF
 @pytest.mark.parametrize(
     ("change", "step"),
     [
-        ({}, Step.MERGE),
-        ({"holds_target": False}, Step.UPDATE),
-        ({"in_target": True, "state": "open"}, Step.LANDED),
-        ({"in_target": True, "state": "closed", "tip": ""}, Step.LANDED),
-        ({"state": "merged", "tip": ""}, Step.LANDED),
-        ({"state": "merged", "head": OTHER}, Step.OTHER_MERGED),
-        ({"state": "", "tip": SHA}, Step.CLOSED),
-        ({"state": "closed", "tip": ""}, Step.BRANCH_GONE),
-        ({"tip": OTHER, "head": OTHER}, Step.BRANCH_MOVED),
+        ({}, MergeStep.MERGE),
+        ({"holds_target": False}, MergeStep.UPDATE),
+        ({"in_target": True, "state": "open"}, MergeStep.LANDED),
+        ({"in_target": True, "state": "closed", "tip": ""}, MergeStep.LANDED),
+        ({"state": "merged", "tip": ""}, MergeStep.LANDED),
+        ({"state": "merged", "head": OTHER}, MergeStep.OTHER_MERGED),
+        ({"state": "", "tip": SHA}, MergeStep.CLOSED),
+        ({"state": "closed", "tip": ""}, MergeStep.BRANCH_GONE),
+        ({"tip": OTHER, "head": OTHER}, MergeStep.BRANCH_MOVED),
     ],
 )
-def test_what_is_in_the_target_counts_and_then_what_the_forge_says(change: dict[str, object], step: Step) -> None:
+def test_what_is_in_the_target_counts_and_then_what_the_forge_says(change: dict[str, object], step: MergeStep) -> None:
     """D02 W02: an answer that was lost leaves a request open that is merged."""
-    assert next_step(Look(**{**OPEN, **change}), updates=True) is step  # type: ignore[arg-type]
+    assert next_step(RequestLook(**{**OPEN, **change}), updates=True) is step  # type: ignore[arg-type]
 
 
 def test_a_forge_s_own_queue_needs_no_update() -> None:
     """D02: it tests what it makes of both."""
-    assert next_step(Look(**{**OPEN, "holds_target": False}), updates=False) is Step.MERGE  # type: ignore[arg-type]
+    assert next_step(RequestLook(**{**OPEN, "holds_target": False}), updates=False) is MergeStep.MERGE  # type: ignore[arg-type]
 
 
 def test_who_was_brought_up_to_date_goes_first_and_then_the_run_s_order() -> None:
@@ -58,15 +66,15 @@ def test_who_was_brought_up_to_date_goes_first_and_then_the_run_s_order() -> Non
 @pytest.mark.parametrize(
     ("runs", "verdict"),
     [
-        ((), Landed.WAIT),
-        ((run_of(Word.SUCCESS),), Landed.GREEN),
-        ((run_of(Word.FAILURE, word=Word.FAILURE),), Landed.RED),
-        ((run_of(Word.RUNNING, word=Word.RUNNING),), Landed.WAIT),
-        ((run_of(Word.CANCELLED, word=Word.CANCELLED),), Landed.NONE),
-        ((run_of(Word.SUCCESS, name="deploy"),), Landed.NONE),
+        ((), LandedRequest.WAIT),
+        ((run_of(Word.SUCCESS),), LandedRequest.GREEN),
+        ((run_of(Word.FAILURE, word=Word.FAILURE),), LandedRequest.RED),
+        ((run_of(Word.RUNNING, word=Word.RUNNING),), LandedRequest.WAIT),
+        ((run_of(Word.CANCELLED, word=Word.CANCELLED),), LandedRequest.NONE),
+        ((run_of(Word.SUCCESS, name="deploy"),), LandedRequest.NONE),
     ],
 )
-def test_ci_of_what_landed_is_a_verdict_or_none(runs: tuple[RunFact, ...], verdict: Landed) -> None:
+def test_ci_of_what_landed_is_a_verdict_or_none(runs: tuple[RunFact, ...], verdict: LandedRequest) -> None:
     """D02 D03: a job that does not run in the target, or a run that a later commit stopped, turns nobody red."""
     assert judge_landed(SHA, runs, CiRules(("test",)))[0] is verdict
 

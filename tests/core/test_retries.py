@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from ganger.core.failures.classes import Failure
-from ganger.core.failures.retries import Next, Then, after_failure, allowed_attempts, is_reassigned
+from ganger.core.failures.retries import NextStep, Then, after_failure, allowed_attempts, is_reassigned
 from ganger.core.model.records import Policy, TaskSpec, TaskState
 from ganger.core.vocabulary import BlockReason, FailureClass, TaskStatus
 
 POLICY = Policy()
 
 
-def after(cls: FailureClass, state: TaskState, spec: TaskSpec | None = None, policy: Policy = POLICY) -> Next:
+def after(cls: FailureClass, state: TaskState, spec: TaskSpec | None = None, policy: Policy = POLICY) -> NextStep:
     return after_failure(spec or TaskSpec("a"), state, policy, Failure(cls, f"{cls}:x", "it broke"))
 
 

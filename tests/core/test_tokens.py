@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from ganger.core.prompts.tokens import Calibration, Sample, calibrations, clipped, estimate
+from ganger.core.prompts.tokens import Calibration, TokenSample, calibrations, clipped, estimate
 
 # A text and its tokens by the vocabulary `o200k_base`.
 COUNTED = {
@@ -99,11 +99,11 @@ def test_a_clipped_text_holds_its_bound_and_is_a_beginning(kind: str, most: int)
 
 def test_what_agents_counted_gives_a_factor_and_what_one_more_token_costs() -> None:
     """D15: an agent that asks once, with 1,000 tokens of its own."""
-    samples = [Sample("x/x", size, 1000 + size * 9 // 10) for size in (100, 200, 400, 800)]
+    samples = [TokenSample("x/x", size, 1000 + size * 9 // 10) for size in (100, 200, 400, 800)]
     assert calibrations(samples) == (Calibration("x/x", 4, 4.65, 0.9),)
 
 
 def test_attempts_that_tell_nothing_are_left_out() -> None:
     """D15: no prompt, no count, or prompts of one size."""
-    samples = [Sample("a", 0, 5), Sample("a", 5, 0), Sample("b", 100, 120), Sample("b", 101, 140)]
+    samples = [TokenSample("a", 0, 5), TokenSample("a", 5, 0), TokenSample("b", 100, 120), TokenSample("b", 101, 140)]
     assert calibrations(samples) == (Calibration("b", 2, 1.293, None),)

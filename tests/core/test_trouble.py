@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from ganger.core.failures.agent_errors import Trouble, is_over_for_good, trouble_of
+from ganger.core.failures.agent_errors import AgentError, is_over_for_good, trouble_of
 from ganger.core.signs import Denied, Heard, Limited, LoginMissing, Over, Retrying, Said, Sign
 from ganger.core.vocabulary import FailureClass as C
 
 
-def trouble(*signs: Sign, cut_short: bool = False) -> Trouble | None:
+def trouble(*signs: Sign, cut_short: bool = False) -> AgentError | None:
     heard = Heard()
     heard.add(signs)
     return trouble_of(heard, cut_short=cut_short)

@@ -10,10 +10,10 @@ from types import SimpleNamespace
 from typing import Any
 
 from ganger.core.model.records import RunState
-from ganger.engine.merging.merge_queue import In, Merging, Outcome, Waiting
+from ganger.engine.merging.merge_queue import In, MergeQueue, Outcome, Waiting
 
 
-class AtOnce(Merging):
+class AtOnce(MergeQueue):
     """Merges everything at once and ends its turn with a commit others wait for too."""
 
     commit: asyncio.Event

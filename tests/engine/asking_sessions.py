@@ -13,8 +13,8 @@ from git_runs import GitProject
 from run_projects import Project, until
 
 from ganger.worker.errors import Away
-from ganger.worker.find_run import Door
-from ganger.worker.http import Answer, call
+from ganger.worker.find_run import RunAddress
+from ganger.worker.http import LeadAnswer, call
 
 PULL = '[agents.people]\nkind = "pull"\nin_place = false\n[roles.people]\nagent = "people"\n'
 PEOPLE: Mapping[str, object] = {"metadata": {"role": "people"}}
@@ -42,11 +42,11 @@ class Session:
     def ask(self, *, wait_sec: float = 0, request: str = "", **more: object) -> dict[str, Any]:
         """The reply, once somebody leads."""
         body = {"id": request or os.urandom(6).hex(), "worker": self.worker, "wait_sec": wait_sec, **more}
-        found: list[Answer] = []
+        found: list[LeadAnswer] = []
 
         def asked() -> bool:
             try:
-                door = Door(str(self.project.folder.path))
+                door = RunAddress(str(self.project.folder.path))
                 found.append(call(door.address, door.token, "/v1/next", body, wait_sec + 60))
             except Away:
                 return False
@@ -83,14 +83,14 @@ class Held:
     def workspace(self) -> Path:
         return Path(self.reply["task"]["workspace"])
 
-    def say(self, verb: str, **body: object) -> Answer:
+    def say(self, verb: str, **body: object) -> LeadAnswer:
         return call(self.reply["report"], self.reply["token"], f"/v1/{verb}", body, 60)
 
-    def report(self, *writes: dict[str, object], status: str = "DONE") -> Answer:
+    def report(self, *writes: dict[str, object], status: str = "DONE") -> LeadAnswer:
         result = {"contract_version": "2.0", "task_id": self.task, "status": status, "summary": "did it"}
         return self.say("report", result={**result, "writes": list(writes)} if writes else result)
 
-    def do(self, name: str = "", text: str = "done\n") -> Answer:
+    def do(self, name: str = "", text: str = "done\n") -> LeadAnswer:
         """Edits its folder, and reports."""
         (self.workspace / (name or f"{self.task}.txt")).write_text(text)
         return self.report()

@@ -13,7 +13,7 @@ from run_projects import Project, kill, leading, task, until, write
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import TaskStatus
-from ganger.worker.find_run import Door
+from ganger.worker.find_run import RunAddress
 
 pytestmark = pytest.mark.whole
 
@@ -60,7 +60,7 @@ def test_a_session_that_vanishes_loses_its_task_and_its_work_is_kept(tmp_path: P
 
 
 def hang_up_after_asking(project: Project, worker: str) -> None:
-    door = Door(str(project.folder.path))
+    door = RunAddress(str(project.folder.path))
     body = f'{{"worker": "{worker}", "wait_sec": 20}}'
     with socket.socket(socket.AF_UNIX) as line:
         line.connect(door.address)
@@ -121,7 +121,7 @@ def _step(project: Project) -> str:
 @contextlib.contextmanager
 def _asking(project: Project, body: str) -> Iterator[None]:
     """Asks, and does not read the answer; who hangs up before it is told takes no task."""
-    door = Door(str(project.folder.path))
+    door = RunAddress(str(project.folder.path))
     head = f"POST /v1/next HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {door.token}\r\nContent-Type: application/json"
     with socket.socket(socket.AF_UNIX) as line:
         line.connect(door.address)

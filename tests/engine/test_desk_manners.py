@@ -10,16 +10,16 @@ from run_projects import Project, leading, task, until
 from test_desk_refusals import PULL, Lead
 
 from ganger.core import events as ev
-from ganger.core.scheduling.health import HealthPolicy, Signs, Watch, What, look
+from ganger.core.scheduling.health import HealthPolicy, HealthWatch, Signs, What, look
 from ganger.core.vocabulary import TaskStatus
-from ganger.engine.resources.live_attempts import Post
+from ganger.engine.resources.live_attempts import LiveAttempt
 from ganger.engine.workers import protocol
 
 EVERY = 15.0
 
 
-def post() -> Post:
-    return Post("a", 1, "f", "log", 0.0, Path(), Path())
+def post() -> LiveAttempt:
+    return LiveAttempt("a", 1, "f", "log", 0.0, Path(), Path())
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_a_habit_is_made_by_beats_in_time(moments: tuple[float, ...], beats: int
 
 def test_who_has_the_habit_and_is_at_work_is_not_missed() -> None:
     """H02: used processor time counts for those who beat as well, until that alone has gone on for too long."""
-    policy, watch = HealthPolicy(), Watch()
+    policy, watch = HealthPolicy(), HealthWatch()
     for now in range(60, 1800, 5):
         found = look(policy, Signs(now, 0.0, beat_at=60.0, beats=5, cpu_at=now), watch)
         watch = found.watch

@@ -20,12 +20,12 @@ from ganger.engine.healing.prompt import (
     Bundle,
     Cluster,
     Earlier,
-    Evidence,
+    HealEvidence,
     gather,
     render,
     tail_of,
 )
-from ganger.engine.prompts.patched_prompts import Overlay, record_of
+from ganger.engine.prompts.patched_prompts import PatchedPrompts, record_of
 from ganger.workspaces.direct.workspace import DirectWorkspace
 from ganger.workspaces.rules.protected import Protection
 
@@ -56,7 +56,7 @@ class Run:
             (self.root / f"{name}.md").write_text(f"Build {name}.\n")
         specs = {n: TaskSpec(n, prompt_ref=f"{n}.md", context_refs=("shared.md",)) for n in tasks}
         self.state = RunState(run_id="r", policy=Policy(), specs=specs, tasks=tasks)
-        self.overlay = Overlay(self.folder, DirectWorkspace(self.root, Protection(())))
+        self.overlay = PatchedPrompts(self.folder, DirectWorkspace(self.root, Protection(())))
 
     def log(self, name: str, text: str, *, verify: bool = False) -> None:
         path = (verify_log if verify else worker_log)(name, 1)
@@ -202,7 +202,7 @@ def test_a_window_of_ten_thousand_failures_still_fits(tmp_path: Path) -> None:
     """T12 T14: only some tasks of each cluster are read and shown; the rest is counted."""
     tasks = {f"task-{n}": failed(f"test_error:kind {n % 7}") for n in range(10_000)}
     state = RunState(run_id="r", specs={n: TaskSpec(n, prompt_ref="p.md") for n in tasks}, tasks=tasks)
-    overlay = Overlay(tmp_path, DirectWorkspace(tmp_path, Protection(())))
+    overlay = PatchedPrompts(tmp_path, DirectWorkspace(tmp_path, Protection(())))
     bundle = gather(state, 1, tuple(tasks), tmp_path, overlay, MARK)
     text = render(bundle)
     assert len(text.encode()) <= MOST_BYTES and "Cluster 7" in text and "more" in text
@@ -213,7 +213,7 @@ TEXT = st.text(max_size=40).map(lambda text: text * 200) | st.sampled_from(
     [HOSTILE * 40, "", "\x1b[1m" * 900, "界" * 9000]
 )
 IDS = st.text(min_size=1, max_size=60)
-EVIDENCE = st.builds(Evidence, IDS, TEXT, st.integers(0, 9), st.none() | st.integers(), IDS, TEXT, TEXT, TEXT)
+EVIDENCE = st.builds(HealEvidence, IDS, TEXT, st.integers(0, 9), st.none() | st.integers(), IDS, TEXT, TEXT, TEXT)
 CLUSTERS = st.builds(
     Cluster, TEXT, IDS, st.lists(IDS, max_size=60).map(tuple), st.lists(EVIDENCE, max_size=4).map(tuple)
 )

@@ -12,7 +12,7 @@ import pytest
 
 from ganger.core.failures.agent_errors import LONGEST_RETRYING_SEC, LONGEST_WAIT_SEC
 from ganger.core.signs import Alive, Denied, Heard, Limited, Over, Retrying, Said, Session, Sign, ToolStarted
-from ganger.engine.agent_calls.log_follower import Listening
+from ganger.engine.agent_calls.log_follower import LogFollower
 from ganger.errors import GangerError
 
 NOW = 1_000_000.0
@@ -62,7 +62,7 @@ class Ear:
         self.clock = HandClock()
         self.told: list[str] = []
         self.ended: list[str] = []
-        self.listening = Listening(self.log, WordReader(), self.clock, self._tell, self.ended.append)
+        self.listening = LogFollower(self.log, WordReader(), self.clock, self._tell, self.ended.append)
 
     def _tell(self, heard: Heard) -> None:
         self.told.append(heard.session)
@@ -197,7 +197,7 @@ def test_an_unfinished_line_counts_and_is_seen(ear: Ear) -> None:
 
 def test_an_output_without_a_form_is_listened_to_all_the_same(ear: Ear) -> None:
     """H02: its growth and its last line are all there is."""
-    ear.listening = Listening(ear.log, None, ear.clock, ear._tell, ear.ended.append)
+    ear.listening = LogFollower(ear.log, None, ear.clock, ear._tell, ear.ended.append)
     assert not ear.hears("denied", "denied", "session", after=3.0)
     assert (ear.listening.grew_at, ear.listening.event_at) == (103.0, 0.0)
     assert (ear.listening.heard, ear.listening.last_line()) == (Heard(), "session")
@@ -221,7 +221,7 @@ class FailingReader(WordReader):
 def test_a_reader_that_fails_is_told_as_an_error_of_ganger(tmp_path: Path) -> None:
     """So that whoever listens can go on without it."""
     (tmp_path / "a.log").write_bytes(b"x\n")
-    listening = Listening(tmp_path / "a.log", FailingReader(), HandClock(), lambda _: None, lambda _: None)
+    listening = LogFollower(tmp_path / "a.log", FailingReader(), HandClock(), lambda _: None, lambda _: None)
     with pytest.raises(GangerError, match="IndexError: no such field"):
         listening.look()
 
@@ -230,7 +230,7 @@ def test_an_agent_nobody_understands_still_shows_that_it_writes(tmp_path: Path) 
     """H02: its silence would be taken for a stall."""
     log = tmp_path / "a.log"
     log.write_bytes(b"x\n")
-    listening = Listening(log, FailingReader(), HandClock(), lambda _: None, lambda _: None)
+    listening = LogFollower(log, FailingReader(), HandClock(), lambda _: None, lambda _: None)
 
     async def main() -> None:
         task = asyncio.ensure_future(listening.run())

@@ -17,7 +17,7 @@ from ganger.core import events as ev
 from ganger.core.healing.patches import Planned
 from ganger.core.model.records import PatchRecord, Policy, TaskSpec
 from ganger.engine.prompts.assemble import Advice, assemble
-from ganger.engine.prompts.patched_prompts import Kept, Overlay, record_of
+from ganger.engine.prompts.patched_prompts import KeptPrompts, PatchedPrompts, record_of
 from ganger.errors import InputError, NotFoundError, WriteRefused
 from ganger.ports import Entry, Owner, Rules
 from ganger.stores.sqlite import SqliteStore
@@ -38,10 +38,10 @@ class Place:
         for name, text in FILES.items():
             (self.root / name).write_text(text)
         self.workspace = DirectWorkspace(self.root, Protection(()))
-        self.overlay = Overlay(self.run, self.workspace)
+        self.overlay = PatchedPrompts(self.run, self.workspace)
         self.patches: list[PatchRecord] = []
 
-    def keep(self, *planned: Planned, number: int = 1) -> Kept:
+    def keep(self, *planned: Planned, number: int = 1) -> KeptPrompts:
         kept = self.overlay.keep(planned, number, HEALER_LOG, self.patches)
         self.patches += [record_of(event) for event in kept.applied]
         return kept
@@ -284,7 +284,7 @@ def recorded_run(place: Place, monkeypatch: pytest.MonkeyPatch) -> SqliteStore:
     (place.root / "ganger.toml").write_text("")
     place.run = place.root / ".ganger" / "r"
     (place.run / "logs").mkdir(parents=True)
-    place.overlay = Overlay(place.run, place.workspace)
+    place.overlay = PatchedPrompts(place.run, place.workspace)
     monkeypatch.chdir(place.root)
     store = SqliteStore(place.run / "ganger.db")
     store.take_lead(Owner(1), now=0, lease_sec=60, holder_is_dead=lambda owner: True)

@@ -25,7 +25,7 @@ from run_projects import ROOT, leading, task, until
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import TaskStatus
-from ganger.worker.find_run import Door
+from ganger.worker.find_run import RunAddress
 
 pytestmark = pytest.mark.whole
 
@@ -57,7 +57,7 @@ def worker(*argv: str, cwd: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 async def _over_http(project: GitProject) -> None:
-    door = Door(str(project.folder.path))
+    door = RunAddress(str(project.folder.path))
     url = f"{json.loads((project.folder.path / 'worker.json').read_text())['url']}/mcp"
     async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {door.token}"}, timeout=stretched(60)) as http:
         async with streamable_http_client(url, http_client=http) as (read, write), ClientSession(read, write) as me:

@@ -17,7 +17,7 @@ from ganger.app.commands.doctor import examine
 from ganger.app.run_places import place_of, runs_of
 from ganger.config import load_project
 from ganger.core.vocabulary import TaskStatus
-from ganger.worker.find_run import State
+from ganger.worker.find_run import RunFile
 
 pytestmark = pytest.mark.whole
 
@@ -96,7 +96,7 @@ def test_every_reader_finds_the_same_folder_from_any_name_of_the_project(project
     (tmp_path / "link").symlink_to(project.root)
     through = load_project(tmp_path / "link")
     assert [folder.path for folder in runs_of(through)] == [project.folder.path]
-    assert State(str(tmp_path / "link"), os.environ).runs() == [str(project.folder.path)]
+    assert RunFile(str(tmp_path / "link"), os.environ).runs() == [str(project.folder.path)]
 
 
 def test_a_state_dir_outside_the_project_stays_what_it_is(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 from hypothesis import given, strategies as st
 
-from ganger.engine.resources.folder_lock import Turns
+from ganger.engine.resources.folder_lock import FolderLock
 
 
 async def _rest(rounds: int = 5) -> None:
@@ -20,7 +20,7 @@ class Watch:
     """Who is inside, and whether that was ever wrong."""
 
     def __init__(self) -> None:
-        self.turns = Turns()
+        self.turns = FolderLock()
         self.inside: list[tuple[str, bool]] = []
         self.entered: list[str] = []
         self.gates: dict[str, asyncio.Event] = {}

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from ganger import forges
-from ganger.core.delivery.request_merges import Look as RequestLook, Step, next_step
+from ganger.core.delivery.request_merges import MergeStep, RequestLook as RequestLook, next_step
 from ganger.core.model import ci
 from ganger.core.model.ci import CiRules, Finding, RunFact, Word
 from ganger.engine.delivery.ci import wait
 from ganger.engine.delivery.ci.culprits import Culprits
-from ganger.engine.delivery.pollers.ci import Following, Look
+from ganger.engine.delivery.pollers.ci import CiLook, CiPoller
 from ganger.engine.delivery.requests import merge
 from ganger.engine.delivery.requests.merge import RequestMerging
 from ganger.forges import ForgeSettings, Hosts
@@ -59,15 +59,15 @@ def skipped_is_success(patch: pytest.MonkeyPatch) -> None:
 
 def old_commit(patch: pytest.MonkeyPatch) -> None:
     """What was pushed first is followed for ever."""
-    really, first = Following.look, list[str]()
+    really, first = CiPoller.look, list[str]()
 
-    async def look(self: Following, sha: str, known: Iterable[RunFact], *, after: int, wait_sec: float) -> Look:
+    async def look(self: CiPoller, sha: str, known: Iterable[RunFact], *, after: int, wait_sec: float) -> CiLook:
         first.append(sha)
         seen = await really(self, first[0], (), after=after, wait_sec=wait_sec)
         return replace(seen, runs=tuple(replace(run, sha=sha) for run in seen.runs))
 
-    patch.setattr(Following, "look", look)
-    patch.setattr(Following, "forget", lambda self, sha: None)
+    patch.setattr(CiPoller, "look", look)
+    patch.setattr(CiPoller, "forget", lambda self, sha: None)
     patch.setattr(Culprits, "_is_red_below", _never)
 
 
@@ -105,7 +105,7 @@ def untested_head(patch: pytest.MonkeyPatch) -> None:
 def no_update(patch: pytest.MonkeyPatch) -> None:
     """A request is merged although its target has moved on since it was tested."""
 
-    def step(look: RequestLook, *, updates: bool) -> Step:
+    def step(look: RequestLook, *, updates: bool) -> MergeStep:
         return next_step(look, updates=False)
 
     patch.setattr(merge, "next_step", step)

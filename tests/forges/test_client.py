@@ -12,8 +12,8 @@ from answering import TOKEN, Answers, Asked, Host, Reply, Time, answering, setti
 
 from ganger.errors import ForgeDenied, ForgeError, ForgeLimited, ForgeUnreachable
 from ganger.forges import Patience
-from ganger.forges.http.client import Answer, Ask, Client
-from ganger.forges.settings import Address, read_address
+from ganger.forges.http.client import Client, ForgeAnswer, ForgeAsk
+from ganger.forges.settings import ForgeAddress, read_address
 
 OK = Reply(200, {"fine": True})
 THEIR_NOW = "Sun, 06 Nov 1994 08:49:37 GMT"
@@ -40,14 +40,14 @@ def talk(
     return asyncio.run(go())
 
 
-def send(ask: Ask) -> Callable[[Client, Host], Awaitable[Answer]]:
-    async def speak(client: Client, _: Host) -> Answer:
+def send(ask: ForgeAsk) -> Callable[[Client, Host], Awaitable[ForgeAnswer]]:
+    async def speak(client: Client, _: Host) -> ForgeAnswer:
         return await client.send(ask, "token", TOKEN)
 
     return speak
 
 
-GET, ONCE = Ask("GET", "/x"), Ask("POST", "/x", body={}, repeats=False)
+GET, ONCE = ForgeAsk("GET", "/x"), ForgeAsk("POST", "/x", body={}, repeats=False)
 
 
 @pytest.mark.parametrize("trouble", [Reply(502), Reply(500), Reply(503), Reply(drop=True)])
@@ -55,7 +55,7 @@ def test_trouble_is_tried_three_times_with_growing_pauses(trouble: Reply) -> Non
     """D12: transient trouble waits 5 s, then twice that."""
     time = Time()
     answer = talk(in_turn(trouble, trouble, OK), send(GET), time)
-    assert isinstance(answer, Answer) and answer.status == 200 and time.slept == [5, 10]
+    assert isinstance(answer, ForgeAnswer) and answer.status == 200 and time.slept == [5, 10]
 
 
 def test_trouble_that_stays_is_named_with_the_host_and_without_the_token() -> None:
@@ -86,7 +86,7 @@ def test_a_call_has_a_deadline() -> None:
 
 def test_a_host_that_is_not_there_is_unreachable() -> None:
     """D05: nothing listens: the same tries, then the error."""
-    client = Client(Address("http", "127.0.0.1", 1), settings("http://127.0.0.1:1"))
+    client = Client(ForgeAddress("http", "127.0.0.1", 1), settings("http://127.0.0.1:1"))
     with pytest.raises(ForgeUnreachable, match="cannot be asked"):
         asyncio.run(client.send(GET, "token", ""))
 
@@ -113,7 +113,7 @@ def test_an_answer_cut_off_or_garbled_is_trouble(raw: bytes) -> None:
 )
 def test_an_address_that_leads_nowhere_is_not_followed(target: str) -> None:
     """D19: whatever the header holds, the token goes home or nowhere."""
-    for ask in (GET, Ask("GET", "/x", away=True, tail=True)):
+    for ask in (GET, ForgeAsk("GET", "/x", away=True, tail=True)):
         with pytest.raises(ForgeError):
             talk(lambda _: Reply(302, b"", {"location": target}), send(ask))
 
@@ -176,7 +176,7 @@ def test_a_secondary_limit_is_known_by_its_words() -> None:
 def test_a_plain_refusal_is_no_limit() -> None:
     """D05: 403 without any sign of a limit comes back as it is."""
     answer = talk(lambda _: Reply(403, {"message": "no"}), send(GET))
-    assert isinstance(answer, Answer) and answer.status == 403
+    assert isinstance(answer, ForgeAnswer) and answer.status == 403
 
 
 def test_a_failing_host_is_left_alone_then_probed_once() -> None:
@@ -194,7 +194,7 @@ def test_a_failing_host_is_left_alone_then_probed_once() -> None:
         time.seconds += 31
         well[0] = True
         answers = await asyncio.gather(*(client.send(GET, "token", TOKEN) for _ in range(3)), return_exceptions=True)
-        assert sum(isinstance(answer, Answer) for answer in answers) == 1 and len(host.asked) == 6
+        assert sum(isinstance(answer, ForgeAnswer) for answer in answers) == 1 and len(host.asked) == 6
         await client.send(GET, "token", TOKEN)
 
     talk(lambda _: OK if well[0] else Reply(502), speak, time)
@@ -247,7 +247,7 @@ def test_a_log_on_another_host_is_fetched_without_the_token() -> None:
             elsewhere = away.url.replace("127.0.0.1", "localhost") + "/log?sig=1"
 
             async def speak(client: Client, host: Host) -> None:
-                answer = await client.send(Ask("GET", "/x", away=True, tail=True), "Bearer", TOKEN)
+                answer = await client.send(ForgeAsk("GET", "/x", away=True, tail=True), "Bearer", TOKEN)
                 assert answer.body == b"the log" and "authorization" in host.asked[0].headers
                 assert "authorization" not in away.asked[0].headers and away.asked[0].query == {"sig": "1"}
                 with pytest.raises(ForgeError, match="localhost, which is not followed"):
@@ -267,9 +267,9 @@ def test_a_renamed_repository_is_followed_on_its_own_host_and_never_in_circles()
     def answers(asked: Asked) -> Reply:
         return OK if asked.path == "/new" else Reply(301, b"", {"location": "/new" if asked.path == "/x" else "/y"})
 
-    assert isinstance(talk(answers, send(GET)), Answer)
+    assert isinstance(talk(answers, send(GET)), ForgeAnswer)
     with pytest.raises(ForgeError, match="circles"):
-        talk(answers, send(Ask("GET", "/y")))
+        talk(answers, send(ForgeAsk("GET", "/y")))
 
 
 def test_neither_cookies_nor_the_environment_go_along(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -289,15 +289,15 @@ def test_a_long_log_keeps_its_end_and_any_other_long_answer_is_refused(monkeypat
     monkeypatch.setattr("ganger.forges.http.client.TAIL_BYTES", 1000)
     monkeypatch.setattr("ganger.forges.http.client.MOST_BYTES", 100_000)
     long = Reply(200, b"x" * 300_000 + b"the end")
-    answer = talk(lambda _: long, send(Ask("GET", "/x", tail=True)))
-    assert isinstance(answer, Answer) and answer.body.endswith(b"xthe end") and len(answer.body) == 1000
+    answer = talk(lambda _: long, send(ForgeAsk("GET", "/x", tail=True)))
+    assert isinstance(answer, ForgeAnswer) and answer.body.endswith(b"xthe end") and len(answer.body) == 1000
     with pytest.raises(ForgeError, match="not read to its end"):
         talk(lambda _: long, send(GET))
 
 
 def test_a_token_with_a_line_break_is_refused_without_being_shown() -> None:
     """D19: it would end the header."""
-    client = Client(Address("http", "127.0.0.1", 1), settings("http://127.0.0.1:1"))
+    client = Client(ForgeAddress("http", "127.0.0.1", 1), settings("http://127.0.0.1:1"))
     with pytest.raises(ForgeDenied) as caught:
         asyncio.run(client.send(GET, "token", f"{TOKEN}\r\nx: y"))
     assert TOKEN not in f"{caught.value}{caught.value.hint}{client!r}"

@@ -15,7 +15,7 @@ from ganger.forges.ci.words import (
     FORGEJO,
     GITHUB_STATUS,
     GITLAB,
-    Said,
+    CiWord,
     commit_status,
     forgejo,
     github,
@@ -101,4 +101,4 @@ def test_a_word_nobody_knows_is_waited_for(raw: str, more: str) -> None:
 def test_approval_holds_what_is_not_over(raw: str) -> None:
     """D03: a run that waits for somebody is neither running nor through."""
     said, plain = forgejo(raw, need_approval=True), forgejo(raw)
-    assert said == plain if plain.word in OVER else said == Said(Word.WAITING, raw, NEEDS_APPROVAL)
+    assert said == plain if plain.word in OVER else said == CiWord(Word.WAITING, raw, NEEDS_APPROVAL)

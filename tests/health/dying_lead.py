@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ganger.core import events as ev
-from ganger.engine.resources.live_attempts import Post
-from ganger.engine.workers.monitor import Vigil
+from ganger.engine.resources.live_attempts import LiveAttempt
+from ganger.engine.workers.monitor import WorkerMonitor
 
 
 async def die(*_given: Any) -> None:
@@ -23,7 +23,7 @@ async def die(*_given: Any) -> None:
 
 
 def swap(name: str, deed: Any) -> None:
-    setattr(Vigil, name, deed)
+    setattr(WorkerMonitor, name, deed)
 
 
 def _before() -> None:
@@ -35,9 +35,9 @@ def _between() -> None:
 
 
 def _after() -> None:
-    end_tree = Vigil._end_tree
+    end_tree = WorkerMonitor._end_tree
 
-    async def ended(self: Vigil, post: Post) -> None:
+    async def ended(self: WorkerMonitor, post: LiveAttempt) -> None:
         await end_tree(self, post)
         await die()
 
@@ -47,7 +47,7 @@ def _after() -> None:
 def _without_intent() -> None:
     """A planted mistake: the worker is ended first, and why is recorded only then."""
 
-    async def end(self: Vigil, post: Post, verdict: str, why: str) -> None:
+    async def end(self: WorkerMonitor, post: LiveAttempt, verdict: str, why: str) -> None:
         await self._end_tree(post)
         await die()
         await self._tools.journal.report(post.task, post.fence, ev.WorkerEnding(post.task, post.attempt, verdict, why))

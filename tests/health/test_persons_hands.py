@@ -11,7 +11,7 @@ from zoo import LIMITS, health_of, seen
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import BlockReason, TaskStatus
-from ganger.launchers.connect import Line
+from ganger.launchers.connect import KeeperConnection
 
 AGENT = """
 case "$GANGER_TASK_ID$GANGER_ATTEMPT" in
@@ -67,7 +67,7 @@ def test_more_time_is_promised_only_where_the_keeper_can_give_it(
 ) -> None:
     """D14 H10: a run that goes on under a new version may still have a keeper of the one before."""
     if not learnt:
-        monkeypatch.setattr(Line, "can", lambda _line, what: what == "hello")
+        monkeypatch.setattr(KeeperConnection, "can", lambda _line, what: what == "hello")
     script = ASKS.format(python=sys.executable, root=tmp_path)
     agent = 'kind = "command"\nargv = ["sh", "agent.sh"]'
     made = Project(tmp_path, [task("a", timeout_sec=60)], agent=agent, files={"agent.sh": script}).make()

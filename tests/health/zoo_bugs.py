@@ -11,10 +11,10 @@ import pytest
 
 from ganger.core import events as ev
 from ganger.core.scheduling.health import Signs
-from ganger.engine.resources.live_attempts import Post
-from ganger.engine.workers.gateway import Reception
-from ganger.engine.workers.monitor import Vigil
-from ganger.engine.workers.protocol import Desk
+from ganger.engine.resources.live_attempts import LiveAttempt
+from ganger.engine.workers.gateway import WorkerGateway
+from ganger.engine.workers.monitor import WorkerMonitor
+from ganger.engine.workers.protocol import WorkerProtocol
 
 Change = Callable[[Signs], Signs]
 _LATE_SEC = 1.0
@@ -48,18 +48,18 @@ BLIND: Mapping[str, Blindness] = {
 
 def blind(patch: pytest.MonkeyPatch) -> None:
     """Each animal is seen without what is to be overlooked of it; one is never asked."""
-    seen, tell = Vigil._signs, Vigil._tell
+    seen, tell = WorkerMonitor._signs, WorkerMonitor._tell
 
-    def mute(self: Vigil, post: Post, kind: str, text: str) -> None:
+    def mute(self: WorkerMonitor, post: LiveAttempt, kind: str, text: str) -> None:
         if post.task != "answers_when_asked":
             tell(self, post, kind, text)
 
-    async def signs(self: Vigil, post: Post) -> Signs:
+    async def signs(self: WorkerMonitor, post: LiveAttempt) -> Signs:
         found = await seen(self, post)
         return BLIND[post.task].change(found) if post.task in BLIND else found
 
-    patch.setattr(Vigil, "_signs", signs)
-    patch.setattr(Vigil, "_tell", mute)
+    patch.setattr(WorkerMonitor, "_signs", signs)
+    patch.setattr(WorkerMonitor, "_tell", mute)
 
 
 async def _nothing(*_given: Any) -> None:
@@ -68,40 +68,40 @@ async def _nothing(*_given: Any) -> None:
 
 def acknowledged_early(patch: pytest.MonkeyPatch) -> None:
     """It is acknowledged, and recorded only then."""
-    record = Desk._record
+    record = WorkerProtocol._record
 
-    async def later(self: Desk, name: str, fence: str, *events: ev.Event) -> None:
+    async def later(self: WorkerProtocol, name: str, fence: str, *events: ev.Event) -> None:
         await asyncio.sleep(_LATE_SEC)
         await record(self, name, fence, *events)
 
-    def at_once(self: Desk, name: str, fence: str, *events: ev.Event) -> Awaitable[None]:
+    def at_once(self: WorkerProtocol, name: str, fence: str, *events: ev.Event) -> Awaitable[None]:
         task = asyncio.ensure_future(later(self, name, fence, *events))
         task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         return _nothing()
 
-    patch.setattr(Desk, "_record", at_once)
+    patch.setattr(WorkerProtocol, "_record", at_once)
 
 
 def forgetful(patch: pytest.MonkeyPatch) -> None:
     """A request counts as often as it comes."""
-    once = Desk._once
+    once = WorkerProtocol._once
 
-    async def nameless(self: Desk, verb: str, fence: str, said: Any) -> Any:
+    async def nameless(self: WorkerProtocol, verb: str, fence: str, said: Any) -> Any:
         return await once(self, verb, fence, said.model_copy(update={"id": ""}))
 
-    patch.setattr(Desk, "_once", nameless)
+    patch.setattr(WorkerProtocol, "_once", nameless)
 
 
 def hasty(patch: pytest.MonkeyPatch) -> None:
     """What it left at its end is not looked at."""
-    patch.setattr(Reception, "_take_rest", _nothing)
+    patch.setattr(WorkerGateway, "_take_rest", _nothing)
 
 
 def any_fence(patch: pytest.MonkeyPatch) -> None:
     """Any token of a task opens it."""
-    once = Desk._once
+    once = WorkerProtocol._once
 
-    async def heard(self: Desk, verb: str, fence: str, said: Any) -> Any:
+    async def heard(self: WorkerProtocol, verb: str, fence: str, said: Any) -> Any:
         return await once(self, verb, self._state.tasks[self._by_fence[fence]].token, said)
 
-    patch.setattr(Desk, "_once", heard)
+    patch.setattr(WorkerProtocol, "_once", heard)

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 
 from ganger.endpoint.server import ReportServer
-from ganger.ports import Reply, Request
+from ganger.ports import Reply, WorkerCall
 
 TOKEN = "w1.1.aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
@@ -42,7 +42,7 @@ class StandIn:
         self._thread.join(10)
         self._loop.close()
 
-    async def _handle(self, request: Request) -> Reply:
+    async def _handle(self, request: WorkerCall) -> Reply:
         self.heard.append(request.verb)
         if request.verb == "next":
             return Reply(200, self._given())

@@ -8,30 +8,30 @@ import signal
 from collections.abc import Mapping
 
 from ganger.launchers.keeper import serve
-from ganger.launchers.ledger import Ended
-from ganger.launchers.processes.tree import Tree
+from ganger.launchers.ledger import EndRecord
+from ganger.launchers.processes.tree import ProcessTree
 from ganger.launchers.programs import Programs
 from ganger.ports import Launch
 
 
 class TellsUnrecorded(Programs):
-    def _record(self, over: Mapping[Tree, Ended]) -> None:
+    def _record(self, over: Mapping[ProcessTree, EndRecord]) -> None:
         """Told first, recorded never."""
 
 
 class TellsUnsynced(Programs):
-    def _record(self, over: Mapping[Tree, Ended]) -> None:
+    def _record(self, over: Mapping[ProcessTree, EndRecord]) -> None:
         for tree, ended in over.items():
             self._ledger.ended(tree.key, ended.exit)
 
 
 class KillsOnlyGroups(Programs):
-    def _cleared(self, now: float) -> list[Tree]:
+    def _cleared(self, now: float) -> list[ProcessTree]:
         return [tree for tree in self.running.values() if tree.has_ended and tree.clear(now)]
 
 
 class StartsTwice(Programs):
-    def find(self, key: str) -> Tree | Ended | None:
+    def find(self, key: str) -> ProcessTree | EndRecord | None:
         found = super().find(key)
         self.asked = getattr(self, "asked", 0) + 1
         return None if self.asked == 3 else found
@@ -45,12 +45,12 @@ class DiesBeforeStarting(Programs):
 
 
 class DiesAfterStarting(Programs):
-    def _confirm(self, tree: Tree) -> None:
+    def _confirm(self, tree: ProcessTree) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 class CannotRecordEnds(Programs):
-    def _record(self, over: Mapping[Tree, Ended]) -> None:
+    def _record(self, over: Mapping[ProcessTree, EndRecord]) -> None:
         self._ledger.sync = no_room  # type: ignore[method-assign]
         super()._record(dict(over))
 

@@ -11,7 +11,7 @@ import pytest
 from keeper_bench import Run
 
 from ganger.launchers.launcher import KeptLauncher
-from ganger.launchers.ledger import LOST, Ended, Ledger, read_ledger, refusal
+from ganger.launchers.ledger import LOST, EndRecord, Ledger, read_ledger, refusal
 from ganger.ports import Exit
 
 DONE = Exit(0, None, timed_out=False, duration_sec=0.5, started=True, error="", log_bytes=10)
@@ -33,7 +33,7 @@ def written(tmp_path: Path) -> Path:
 def test_a_ledger_tells_what_ended_and_what_never_did(written: Path) -> None:
     """G01: the next keeper starts from what the last one wrote."""
     account = read_ledger(written)
-    assert account.ended["ended"] == Ended(DONE, written.parent / "ended.log", 10, 20)
+    assert account.ended["ended"] == EndRecord(DONE, written.parent / "ended.log", 10, 20)
     assert account.ended["refused"].exit.error == "no such program"
     assert list(account.open) == ["running"] and account.open["running"].tag == 2
 
@@ -55,12 +55,12 @@ def test_an_end_whose_log_lost_its_tail_is_worth_nothing(tmp_path: Path) -> None
     """G01 T19: after a power cut the log may be shorter than it was; then the launch counts as lost."""
     log = tmp_path / "log"
     log.write_text("x" * 10)
-    assert Ended(DONE, log).now() == DONE
+    assert EndRecord(DONE, log).now() == DONE
     log.write_text("x" * 9)
-    assert Ended(DONE, log).now() == replace(DONE, lost=True)
+    assert EndRecord(DONE, log).now() == replace(DONE, lost=True)
     log.unlink()
-    assert Ended(DONE, log).now().lost
-    assert Ended(LOST, log).now() == LOST
+    assert EndRecord(DONE, log).now().lost
+    assert EndRecord(LOST, log).now() == LOST
 
 
 def synced_before_told(run: Run) -> bool:

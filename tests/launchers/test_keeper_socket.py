@@ -20,7 +20,7 @@ from keeper_bench import Run
 from ganger.errors import KeeperError
 from ganger.launchers.connect import tell_in_passing
 from ganger.launchers.launcher import KeptLauncher
-from ganger.launchers.messages import Garbage, Lines, launch_message
+from ganger.launchers.messages import Garbage, MessageLines, launch_message
 from ganger.launchers.paths import House
 from ganger.ports import Exit
 
@@ -142,7 +142,7 @@ def test_what_a_guest_said_counts_although_it_has_left_already(run: Run) -> None
 
 def test_a_line_that_never_ends_is_not_collected_for_ever() -> None:
     """H08: memory has a bound, whatever is sent."""
-    lines = Lines(longest=1000)
+    lines = MessageLines(longest=1000)
     assert list(lines.feed(b"x" * 1000)) == []
     with pytest.raises(Garbage):
         list(lines.feed(b"x"))

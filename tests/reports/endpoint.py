@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from patience import until_soon
 
 from ganger.endpoint.server import ReportServer
-from ganger.ports import Reply, Request
+from ganger.ports import Reply, WorkerCall
 
 TOKEN = "w1.fence-1." + "a" * 40
 OTHER = "w1.fence-2." + "b" * 40
@@ -27,8 +27,8 @@ T = TypeVar("T")
 class Ear:
     """Knows three tokens; everything that passed them is noted. `gate` holds answers of `messages` and `next` back."""
 
-    asked: list[Request] = field(default_factory=list)
-    all_asked: list[Request] = field(default_factory=list)
+    asked: list[WorkerCall] = field(default_factory=list)
+    all_asked: list[WorkerCall] = field(default_factory=list)
     finished: list[str] = field(default_factory=list)
     cancelled: list[str] = field(default_factory=list)
     gate: asyncio.Event = field(default_factory=asyncio.Event)
@@ -36,7 +36,7 @@ class Ear:
     fails: Exception | None = None
     reply: Reply | None = None
 
-    async def hear(self, request: Request) -> Reply:
+    async def hear(self, request: WorkerCall) -> Reply:
         self.all_asked.append(request)
         if self.fails is not None:
             raise self.fails

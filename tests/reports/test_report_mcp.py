@@ -18,7 +18,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from ganger.contracts.worker import VERBS
 from ganger.endpoint.mcp import HANDSHAKE, STATELESS, SUPPORTED
-from ganger.ports import Reply, Request
+from ganger.ports import Reply, WorkerCall
 
 NEWEST = STATELESS[-1]
 META = {
@@ -42,7 +42,7 @@ async def client(endpoint: Endpoint, token: str, mode: str, carrier: str = "http
 def test_a_foreign_client_takes_a_task_and_reports_on_it(tmp_path: Path, mode: str, carrier: str) -> None:
     """G02: a session a person opened pulls work over MCP; the token it was given counts for all that follows."""
 
-    async def scene(endpoint: Endpoint) -> list[Request]:
+    async def scene(endpoint: Endpoint) -> list[WorkerCall]:
         async with client(endpoint, JOIN, mode, carrier) as session:
             assert session.protocol_version == (HANDSHAKE[-1] if mode == "legacy" else NEWEST)
             tools = await session.list_tools()
@@ -55,8 +55,8 @@ def test_a_foreign_client_takes_a_task_and_reports_on_it(tmp_path: Path, mode: s
         return endpoint.ear.asked
 
     asked = play(scene, tmp_path)
-    assert asked[0] == Request("next", JOIN, {"worker": "me"}, "mcp")
-    assert asked[1:] == [Request(verb, TOKEN, {}, "mcp") for verb in ("heartbeat", "progress", "done")]
+    assert asked[0] == WorkerCall("next", JOIN, {"worker": "me"}, "mcp")
+    assert asked[1:] == [WorkerCall(verb, TOKEN, {}, "mcp") for verb in ("heartbeat", "progress", "done")]
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -228,7 +228,7 @@ def test_a_token_argument_counts_instead_of_the_headers(tmp_path: Path) -> None:
     """G02: and is no part of what is said."""
     ear = Ear()
     answered(tmp_path, call("tools/call", {"name": "done", "arguments": {"token": OTHER, "id": "d-1"}}), ear)
-    assert ear.asked == [Request("done", OTHER, {"id": "d-1"}, "mcp")]
+    assert ear.asked == [WorkerCall("done", OTHER, {"id": "d-1"}, "mcp")]
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT"])

@@ -69,7 +69,7 @@ def tidying_paths(patch: pytest.MonkeyPatch) -> None:
 def allowing_pages(patch: pytest.MonkeyPatch) -> None:
     as_it_was = http1.render
 
-    def render(answer: http1.Answer, *, close: bool) -> bytes:
+    def render(answer: http1.HttpAnswer, *, close: bool) -> bytes:
         return as_it_was(replace(answer, headers={"Access-Control-Allow-Origin": "*"}), close=close)
 
     patch.setattr(connection, "render", render)

@@ -13,7 +13,7 @@ from endpoint import TOKEN, Ear, Endpoint, Said, play, request, until
 
 from ganger.contracts.worker import VERBS
 from ganger.errors import StoreError
-from ganger.ports import Reply, Request
+from ganger.ports import Reply, WorkerCall
 
 CARRIERS = ["socket", "http"]
 
@@ -30,7 +30,7 @@ def test_every_verb_reaches_the_handler_with_its_token_and_its_body(tmp_path: Pa
     ear = Ear()
     said = play(lambda endpoint: endpoint.post(verb, body, carrier), tmp_path, ear)
     assert said is not None and said.status == 200 and said.json["ok"] is True
-    assert ear.asked == [Request(verb, TOKEN, body, carrier)]
+    assert ear.asked == [WorkerCall(verb, TOKEN, body, carrier)]
 
 
 @pytest.mark.parametrize("status", [200, 400, 401, 403, 404, 409, 413, 429, 503])

@@ -11,7 +11,7 @@ from ganger.errors import GangerError
 from ganger.ports import Launch, Room
 from ganger.sandboxes import choose as choosing, landlock
 from ganger.sandboxes.choose import Walls, choose, fault_of
-from ganger.sandboxes.none import Bare
+from ganger.sandboxes.none import NoSandbox
 from ganger.sandboxes.settings import SandboxSettings, Use
 
 
@@ -48,7 +48,7 @@ def test_walls_that_hold_nothing_are_found_out(tmp_path: Path, monkeypatch: pyte
     """G05: planted bug, a bubblewrap that only runs the program."""
     fake_bwrap(tmp_path, monkeypatch, 'while [ "$1" != -- ]; do shift; done; shift; exec "$@"')
     assert choose(settings(tmp_path)).name != "bubblewrap"
-    assert fault_of(Bare(), settings(tmp_path)) != ""
+    assert fault_of(NoSandbox(), settings(tmp_path)) != ""
 
 
 def test_required_and_missing_is_an_error_that_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from ganger.ports import Launch, Room
 from ganger.sandboxes import inside
 from ganger.sandboxes.bubblewrap import Bubblewrap
 from ganger.sandboxes.choose import SandboxSettings, _held_in_place
-from ganger.sandboxes.none import Bare
+from ganger.sandboxes.none import NoSandbox
 from ganger.sandboxes.probes import probes
 from ganger.sandboxes.probes.probes import SENTENCES, ProbeResult, probe
 
@@ -152,7 +152,7 @@ def test_a_probe_asks_for_the_users_that_the_project_will_have(tmp_path: Path) -
 
 def test_without_walls_the_probes_find_the_doors_open(tmp_path: Path) -> None:
     """G05: planted bug, no walls at all; an attack that never succeeds would prove nothing."""
-    found = openings(probe(Bare(), without_walls(tmp_path)))
+    found = openings(probe(NoSandbox(), without_walls(tmp_path)))
     assert len(found) >= (38 if os.geteuid() == 0 else 28), sorted(set(SENTENCES) - set(found))
 
 

@@ -15,7 +15,7 @@ import pytest
 from ganger.ports import Launch, Room
 from ganger.sandboxes import landlock
 from ganger.sandboxes.choose import SandboxSettings, Walls, candidates, fault_of
-from ganger.sandboxes.trial import Outcome, give, run
+from ganger.sandboxes.trial import TrialOutcome, give, run
 
 KINDS = [pytest.param("bubblewrap", marks=pytest.mark.needs("bwrap")), "landlock"]
 STRONGEST = "bubblewrap" if shutil.which("bwrap") else "landlock"
@@ -47,10 +47,10 @@ class Place:
         log = self.settings.state_dir / "run" / "out.log"
         return Launch("k", argv, self.workspace, env or {"PATH": PATH}, stdin, log, 60)
 
-    def run(self, *argv: str, env: Mapping[str, str] | None = None, room: Room | None = None) -> Outcome:
+    def run(self, *argv: str, env: Mapping[str, str] | None = None, room: Room | None = None) -> TrialOutcome:
         return run(self.walls, argv, room or self.room, env or {"PATH": PATH})
 
-    def shell(self, code: str, room: Room | None = None) -> Outcome:
+    def shell(self, code: str, room: Room | None = None) -> TrialOutcome:
         return self.run("sh", "-c", code, room=room)
 
 

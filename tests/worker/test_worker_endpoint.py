@@ -21,7 +21,7 @@ from mcp.client import Client
 
 from ganger.contracts.worker import VERBS
 from ganger.endpoint.server import ReportServer
-from ganger.ports import Reply, Request
+from ganger.ports import Reply, WorkerCall
 
 JOIN = "j1." + hmac.new(bytes.fromhex(KEY), b"join", hashlib.sha256).hexdigest()[:40]
 MODES = ["legacy", "auto", "2026-07-28"]
@@ -33,7 +33,7 @@ class Scene:
     """A project with one run, the endpoint of its lead, and what that heard."""
 
     root: Path
-    heard: list[Request] = field(default_factory=list)
+    heard: list[WorkerCall] = field(default_factory=list)
     busy: bool = False
     server: ReportServer | None = None
 
@@ -51,7 +51,7 @@ class Scene:
         (self.folder / "ganger.db").touch()
         (self.folder / "worker.key").write_text(KEY)
 
-    async def hear(self, request: Request) -> Reply:
+    async def hear(self, request: WorkerCall) -> Reply:
         if self.busy:
             return Reply(503, {"ok": False, "code": "LEAD_BUSY", "message": "later", "hint": ""})
         if request.token not in (TOKEN, JOIN):

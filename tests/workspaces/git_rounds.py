@@ -10,7 +10,7 @@ from git_grounds import Ground, files_in, settings_for, tree_of
 
 from ganger.ports import Place
 from ganger.workspaces.git.repository import GitRepository
-from ganger.workspaces.git.settings import Attempt
+from ganger.workspaces.git.settings import AttemptPlace
 
 
 def play(ground: Ground) -> None:
@@ -53,7 +53,7 @@ def faults_of(ground: Ground) -> list[str]:
 def plant_a_bug() -> None:
     """A workspace that is made under its final name, so that a kill leaves half of one."""
 
-    def careless(self: GitRepository, attempt: Attempt, work: str) -> Place:
+    def careless(self: GitRepository, attempt: AttemptPlace, work: str) -> Place:
         folder = self._attempts.folder(attempt)
         if folder.exists():
             return Place(folder, self._attempts.origin(attempt))

@@ -13,7 +13,7 @@ from watch_harness import NOBODY, as_ordinary_user, make_levels, same_size_and_t
 from write_harness import fast_folder
 
 from ganger.workspaces.files.snapshot import MOST_LEVELS, Snapshot, read_through, take
-from ganger.workspaces.files.tree_links import Reach
+from ganger.workspaces.files.tree_links import TreeLinks
 from ganger.workspaces.rules.artifacts import is_generated
 
 OLD_NS = 1_600_000_000_000_000_000
@@ -21,7 +21,7 @@ LATER_NS = 4_000_000_000_000_000_000
 
 
 def taken(root: Path, previous: Snapshot | None = None, now_ns: int = LATER_NS) -> Snapshot:
-    with Reach(root) as tree:
+    with TreeLinks(root) as tree:
         return take(tree, is_generated, previous, now_ns)
 
 
@@ -150,7 +150,7 @@ def test_what_may_not_be_read_is_noted_as_unread() -> None:
             shut_things(root)
             found = taken(root).files
             assert {path for path, entry in found.items() if entry.is_unread} == {"shut", "listed"}
-            with Reach(root) as tree:
+            with TreeLinks(root) as tree:
                 secret = read_through(tree, "secret", found["secret"])
             assert secret is not None
             assert secret.is_unread

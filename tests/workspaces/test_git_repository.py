@@ -13,7 +13,7 @@ from git_grounds import Ground, git, ground_at, make_project, python, settings_f
 from ganger.errors import DiskFullError, GangerError
 from ganger.ports import Rules
 from ganger.workspaces.git.git import git_program
-from ganger.workspaces.git.settings import Attempt, RunRefs, ref_part
+from ganger.workspaces.git.settings import AttemptPlace, RunRefs, ref_part
 
 
 @pytest.fixture
@@ -252,7 +252,7 @@ def test_any_run_and_task_name_is_a_ref(name: str, ground: Ground) -> None:
     """G03: names that git forbids are written so that they are allowed and stay different."""
     ground.open()
     refs = RunRefs(name)
-    for ref in (refs.branch, refs.at(Attempt.of(name, 1))):
+    for ref in (refs.branch, refs.at(AttemptPlace.of(name, 1))):
         git(ground.settings.store, "check-ref-format", ref)
     assert len({ref_part(one) for one in (name, f"{name}%2E", f"{name}.", f"{name}~")}) == 4
 

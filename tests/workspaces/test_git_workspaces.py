@@ -19,7 +19,7 @@ from ganger.workspaces.files.removal import Bin, discard
 from ganger.workspaces.git.checkouts import Checkouts, Recipe, Template
 from ganger.workspaces.git.git import Git
 from ganger.workspaces.git.index import read_index, stamp_of
-from ganger.workspaces.git.landing import Kept
+from ganger.workspaces.git.landing import KeptWork
 from ganger.workspaces.git.objects import Who
 
 
@@ -315,12 +315,12 @@ def test_leftovers_say_whether_the_work_is_kept_elsewhere(ground: Ground) -> Non
     next((ground.settings.work / ".index").glob("strange.*")).unlink()
     found = {one.task: one for one in ground.do(ground.repository.leftovers())}
     assert {name: one.state for name, one in found.items()} == {
-        "merged": Kept.MERGED,
-        "saved": Kept.SAVED,
-        "same": Kept.SAVED,
-        "unsaved": Kept.UNSAVED,
-        "again": Kept.UNSAVED,
-        "strange": Kept.UNSAVED,
+        "merged": KeptWork.MERGED,
+        "saved": KeptWork.SAVED,
+        "same": KeptWork.SAVED,
+        "unsaved": KeptWork.UNSAVED,
+        "again": KeptWork.UNSAVED,
+        "strange": KeptWork.UNSAVED,
     }
     assert all(one.bytes > 0 and one.attempt == 1 for one in found.values())
     assert ground.do(ground.repository.used_bytes()) > sum(one.bytes for one in found.values())

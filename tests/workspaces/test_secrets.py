@@ -16,7 +16,7 @@ from judged_change import MadeChange, codes
 
 from ganger.ports import Rules
 from ganger.workspaces.rules.line_counts import added_lines
-from ganger.workspaces.rules.secrets import Found, Sample, find_secrets, new_secrets
+from ganger.workspaces.rules.secrets import FoundSecret, Sample, find_secrets, new_secrets
 from ganger.workspaces.safeguards import ChangeLimits, judge
 
 MIXED = string.ascii_letters + string.digits
@@ -78,7 +78,7 @@ def test_every_known_shape_is_found_with_its_line_and_kind(name: str) -> None:
     """D12: wherever it stands in an added line."""
     kind, secret = SHAPES[name]
     text = f"# settings\nvalue {secret}\nend = 1\n" if "assigned" not in name else f"# settings\n{secret}\nend = 1\n"
-    assert find_secrets(added_lines(b"", text.encode())) == [Found(2, kind)]
+    assert find_secrets(added_lines(b"", text.encode())) == [FoundSecret(2, kind)]
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -140,7 +140,7 @@ def test_a_private_key_is_found_in_text_and_in_binary_files(kind: str, head: byt
 def test_a_key_in_one_line_with_escaped_ends_is_found() -> None:
     """D12: as in the account files of clouds."""
     text = json.dumps({"private" + "_key": key_block("")})
-    assert find_secrets(added_lines(b"", text.encode())) == [Found(1, "a private key")]
+    assert find_secrets(added_lines(b"", text.encode())) == [FoundSecret(1, "a private key")]
 
 
 def test_only_added_lines_count() -> None:
@@ -175,7 +175,7 @@ def test_named_values_in_lock_files_are_hashes() -> None:
     line = f'token = "{body(40)}"\n'.encode()
     assert new_secrets([Sample("Cargo.lock", b"", line), Sample("web/pnpm-lock.yaml", b"", line)], list) == []
     shaped = SHAPES["npm"][1].encode()
-    assert new_secrets([Sample("yarn.lock", b"", shaped)], list) == [("yarn.lock", Found(1, "an npm token"))]
+    assert new_secrets([Sample("yarn.lock", b"", shaped)], list) == [("yarn.lock", FoundSecret(1, "an npm token"))]
 
 
 HOSTILE = {

@@ -13,7 +13,7 @@ from watch_harness import busy_agent, same_size_and_time, watch_of, watched
 from write_harness import fast_folder, make_place, snapshot
 
 from ganger.errors import NotFoundError, WriteRefused
-from ganger.workspaces.direct.watch import Watch
+from ganger.workspaces.direct.watch import FolderWatch
 from ganger.workspaces.rules.artifacts import is_generated
 
 
@@ -350,7 +350,7 @@ def test_a_file_seen_before_is_read_again_once_anything_of_it_moved(tmp_path: Pa
     here = watched(tmp_path)
     file = here.root / "late.txt"
     # Ten seconds on, what was just written is not young any more: it is believed until it moves.
-    watch = Watch(here.root, tmp_path / "other", is_generated, now_ns=lambda: time.time_ns() + 10**10)
+    watch = FolderWatch(here.root, tmp_path / "other", is_generated, now_ns=lambda: time.time_ns() + 10**10)
     watch.begin()
     file.write_text("mine")
     first = watch.changed()

@@ -16,7 +16,7 @@ from watch_harness import Watched, watched
 from write_harness import fast_folder, snapshot
 
 from ganger.errors import GangerError
-from ganger.workspaces.direct.edits import InPlace
+from ganger.workspaces.direct.edits import FolderEdits
 
 CANARY = "somebody else's\n"
 FILES = {"sub/inner/a": "a\n", "sub/inner/b": "b\n", "sub/c": "c\n", "top": "top\n"}
@@ -59,7 +59,7 @@ def edit(root: Path) -> None:
     os.close(folder)
 
 
-def own_edit(here: Watched) -> InPlace:
+def own_edit(here: Watched) -> FolderEdits:
     """A change of the agent's alone, looked at in a moment in which everything was in its place."""
     while True:
         edit(here.root)

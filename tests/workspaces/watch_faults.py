@@ -143,12 +143,12 @@ def names_before_bytes(self: Any, temps: Any) -> None:
     REAL["settle"](self, temps)
 
 
-REAL: dict[str, Any] = {"rewrite": baseline.Baseline._rewrite, "settle": content_store.Kept.settle}
+REAL: dict[str, Any] = {"rewrite": baseline.Baseline._rewrite, "settle": content_store.ContentStore.settle}
 PLANTED: dict[str, tuple[Any, str, Any]] = {
     "record-in-place": (baseline.Baseline, "_append", record_in_place),
     "unsaved": (sys.modules["ganger.workspaces.direct.watch"], "save_edit", nothing),
-    "names-before-bytes": (content_store.Kept, "settle", names_before_bytes),
-    "no-links": (tree_links.Reach, "place_link", nothing),
+    "names-before-bytes": (content_store.ContentStore, "settle", names_before_bytes),
+    "no-links": (tree_links.TreeLinks, "place_link", nothing),
 }
 
 

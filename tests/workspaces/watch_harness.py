@@ -11,8 +11,8 @@ from pathlib import Path
 
 from write_harness import Entry, Place, make_place, snapshot
 
-from ganger.workspaces.direct.edits import InPlace
-from ganger.workspaces.direct.watch import Watch
+from ganger.workspaces.direct.edits import FolderEdits
+from ganger.workspaces.direct.watch import FolderWatch
 from ganger.workspaces.rules.artifacts import is_generated
 
 NOBODY = 65534
@@ -31,14 +31,14 @@ class Watched:
     """A project with a snapshot, and how it was."""
 
     place: Place
-    watch: Watch
+    watch: FolderWatch
     before: dict[str, Entry]
 
     @property
     def root(self) -> Path:
         return self.place.root
 
-    def seen(self) -> InPlace:
+    def seen(self) -> FolderEdits:
         return self.watch.changed()
 
     def kinds(self) -> dict[str, str]:
@@ -51,8 +51,8 @@ class Watched:
         return snapshot(self.root) == self.before
 
 
-def watch_of(place: Place, limit_bytes: int = 256 << 20) -> Watch:
-    return Watch(place.root, place.folder.parent / "watch", is_generated, limit_bytes)
+def watch_of(place: Place, limit_bytes: int = 256 << 20) -> FolderWatch:
+    return FolderWatch(place.root, place.folder.parent / "watch", is_generated, limit_bytes)
 
 
 def watched(above: Path, files: dict[str, str] | None = None, limit_bytes: int = 256 << 20) -> Watched:

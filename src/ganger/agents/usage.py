@@ -66,7 +66,7 @@ _LATE_SEC = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TranscriptSpan:
     """The time a process worked, in Unix time."""
 
     start: float
@@ -77,16 +77,16 @@ class Span:
         return at is not None and self.start <= at <= self.end
 
 
-def span(log: Path) -> Span:
+def span(log: Path) -> TranscriptSpan:
     """From the first dated line of a log to its last change; empty for a log without dates."""
     with opened(log) as file:
         for line in Lines().feed(file.read(_FIRST_LINES)):
             if (at := moment(text(read_json(line), "timestamp"))) is not None:
-                return Span(at, log.stat().st_mtime + _LATE_SEC)
-    return Span(1.0, 0.0)
+                return TranscriptSpan(at, log.stat().st_mtime + _LATE_SEC)
+    return TranscriptSpan(1.0, 0.0)
 
 
-def records(home: Path, pattern: str, during: Span) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+def records(home: Path, pattern: str, during: TranscriptSpan) -> Iterator[tuple[Path, Mapping[str, Any]]]:
     """The dated JSON lines of that time in the files of `home` that match."""
     for path, line in lines(home, pattern):
         found = read_json(line)

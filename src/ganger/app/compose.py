@@ -31,7 +31,7 @@ from ganger.app.agents import (
     strong_agents as strong_agents,
 )
 from ganger.app.checks.project import Checked
-from ganger.app.delivery import Delivery, names_of, path_of, rules_of_run
+from ganger.app.delivery import DeliveryParts, names_of, path_of, rules_of_run
 from ganger.app.masks import masker_of
 from ganger.app.notices import hook_files, notices_of
 from ganger.app.policies import budget_of, limits_of, policy_of as policy_of
@@ -58,12 +58,12 @@ from ganger.engine.healing.learned_rules import learned_elsewhere
 from ganger.engine.journal import Journal
 from ganger.engine.lead import Lead, Order, Reconcile
 from ganger.engine.output.published_files import show_ignored
-from ganger.engine.prompts.patched_prompts import Overlay
+from ganger.engine.prompts.patched_prompts import PatchedPrompts
 from ganger.engine.resources.agent_homes import Homes
-from ganger.engine.resources.delivery_target import Outlet
-from ganger.engine.resources.folder_lock import Turns
-from ganger.engine.resources.run_resources import Tools, WorkerProgram
-from ganger.engine.resources.worker_tokens import Badges
+from ganger.engine.resources.delivery_target import DeliveryTarget
+from ganger.engine.resources.folder_lock import FolderLock
+from ganger.engine.resources.run_resources import RunResources, WorkerProgram
+from ganger.engine.resources.worker_tokens import WorkerTokens
 from ganger.engine.verification.checks import Checks
 from ganger.engine.verification.steps import Recovery
 from ganger.errors import GangerError, NotFoundError
@@ -76,14 +76,14 @@ from ganger.sandboxes.concealed import concealed
 from ganger.stores.sqlite import SqliteStore
 from ganger.views.reconcile import difference_lines
 from ganger.worker.shim import shim_text
-from ganger.workspaces.direct.fixed_files import Fixed
+from ganger.workspaces.direct.fixed_files import FixedFiles
 from ganger.workspaces.direct.project_copy import ProjectCopies
-from ganger.workspaces.direct.watch import Watch, Watching, is_unwatched
+from ganger.workspaces.direct.watch import FolderWatch, Watching, is_unwatched
 from ganger.workspaces.direct.workspace import DirectWorkspace, Judge
 from ganger.workspaces.files.activity import Newest
 from ganger.workspaces.files.removal import discard
 from ganger.workspaces.gates.guard import stand
-from ganger.workspaces.git.bare_repo import Bare
+from ganger.workspaces.git.bare_repo import BareRepo
 from ganger.workspaces.git.repository import GitRepository, GitSettings
 from ganger.workspaces.git.settings import settings_for
 from ganger.workspaces.rules.artifacts import is_generated
@@ -133,7 +133,7 @@ def open_lead(project: Project, checked: Checked, options: RunOptions) -> Iterat
     assert checked.manifest is not None and checked.profiles is not None
     agents = agents_by_role(project, checked)
     for repo in names_of(project, checked.specs):
-        Bare(path_of(project, repo), project.state_path / repo_store(repo)).project_head()
+        BareRepo(path_of(project, repo), project.state_path / repo_store(repo)).project_head()
     project, folder = settle(project, checked.manifest.run_id)
     if folder.shown is None:
         _ignore_state_dir(project.state_path)
@@ -166,7 +166,7 @@ def _tools(
     journal: Journal,
     agents: dict[str, Agent],
     contents: Contents,
-) -> Tools:
+) -> RunResources:
     assert checked.manifest is not None
     config = project.config
     limits = ChangeLimits(protection=protection_of(project, checked.source), secrets=journal.masker)
@@ -182,8 +182,8 @@ def _tools(
         repo: repository_of(project, checked.manifest.run_id, judge, sandbox.owner, repo, secrets=journal.masker)
         for repo in names_of(project, checked.specs)
     }
-    delivery = Delivery(project, folder, journal.state, journal.clock, verify_environment(project), journal.masker)
-    return Tools(
+    delivery = DeliveryParts(project, folder, journal.state, journal.clock, verify_environment(project), journal.masker)
+    return RunResources(
         journal=journal,
         folder=folder,
         workspace=workspace,
@@ -207,8 +207,8 @@ def _tools(
         expected_must_come=config.workspace.expected_files == "fail",
         merge_batch=config.workspace.merge_batch,
         own_gates_only=config.workspace.merge_gates == "own",
-        turns=Turns(),
-        overlay=Overlay(folder.path, workspace, agents[HEALER].extract_heal if HEALER in agents else parse_heal),
+        turns=FolderLock(),
+        overlay=PatchedPrompts(folder.path, workspace, agents[HEALER].extract_heal if HEALER in agents else parse_heal),
         output_limit_bytes=_output_limit(project),
         rules=learned_elsewhere(folder) if config.healing.learned_rules else (),
         prompt_budget=config.prompts.budget_tokens,
@@ -221,7 +221,7 @@ def _tools(
         remind_sec=config.inbox.remind_sec,
         notices=notices_of(project, checked.manifest.run_id, folder.path, after_seq=journal.state.last_seq),
         tell_protocol=config.worker.tell,
-        badges=Badges.of(folder.path / WORKER_KEY) if config.worker.listen else None,
+        badges=WorkerTokens.of(folder.path / WORKER_KEY) if config.worker.listen else None,
         endpoint=endpoint_of(project, folder, sandbox) if config.worker.listen else None,
         eye=_eye(project),
         worker_program=worker_program(folder) if config.worker.listen else None,
@@ -233,11 +233,11 @@ def _tools(
 def outlets_of(
     project: Project,
     checked: Checked,
-    delivery: Delivery,
+    delivery: DeliveryParts,
     repositories: Mapping[str, Repository],
     launcher: Launcher,
     sandbox: Sandbox,
-) -> dict[str, Outlet]:
+) -> dict[str, DeliveryTarget]:
     """For every repository whose changes leave the machine."""
     rules = {rule.name: rule for rule in rules_of_run(project, checked.specs)}
     return {
@@ -387,7 +387,8 @@ def _git_settings(project: Project, run_id: str, judge: Judge, owner: tuple[int,
 def uncommitted(project: Project, specs: Iterable[TaskSpec]) -> tuple[str, ...]:
     """Files of the operator's checkouts that differ from their commits."""
     places = {
-        repo: Bare(path_of(project, repo), project.state_path / repo_store(repo)) for repo in names_of(project, specs)
+        repo: BareRepo(path_of(project, repo), project.state_path / repo_store(repo))
+        for repo in names_of(project, specs)
     }
     return tuple(f"{repo}:{path}" if repo else path for repo, bare in places.items() for path in bare.uncommitted())
 
@@ -415,7 +416,7 @@ def watch_of(
         return path in (".git", own) or path in theirs or path in hidden or is_unwatched(path)
 
     limit = int(project.config.workspace.snapshot_mb * 1024 * 1024)
-    watch = Watch(project.root, state / "watch", skip, limit)
+    watch = FolderWatch(project.root, state / "watch", skip, limit)
     return Watching(project.root, watch, limits, verify_environment(project).get("PATH", ""))
 
 
@@ -426,12 +427,12 @@ def copies_of(project: Project) -> ProjectCopies:
     return ProjectCopies(project.root, lambda path: path in (".git", own), limit)
 
 
-def fixed_of(project: Project, sandbox: Walls) -> Fixed:
+def fixed_of(project: Project, sandbox: Walls) -> FixedFiles:
     """Direct mode: git's settings and installed packages, which tasks must not change."""
     config = project.config
     # Sessions that ask for tasks run outside Ganger's sandbox.
     pulls = any(agent.kind == PULL for agent in config.agents.values())
-    return Fixed(
+    return FixedFiles(
         project.root,
         project.state_path / "watch" / "fixed",
         own=project.shown_path,

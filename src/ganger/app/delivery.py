@@ -17,7 +17,7 @@ from ganger.core.model.ledger import CI, MIRRORED, PUSHED, RepoRules, completion
 from ganger.core.model.records import RunState, TaskSpec
 from ganger.core.names import repo_place, repo_store
 from ganger.engine.files import RunFolder
-from ganger.engine.resources.delivery_target import Outlet
+from ganger.engine.resources.delivery_target import DeliveryTarget
 from ganger.errors import ForgeDenied, GangerError
 from ganger.ports import Clock, Launcher, Repository, Sandbox
 from ganger.ports.forge import Forge, Remote
@@ -177,7 +177,7 @@ def forge_settings(
     )
 
 
-class Delivery:
+class DeliveryParts:
     """Opens what a run needs, and shares what repositories of one host have in common."""
 
     def __init__(
@@ -202,7 +202,9 @@ class Delivery:
                 known.append(token_reader(self.project, section_of(self.project, repo))())
         return Mask(filter(None, known), self.masker).shown(text)
 
-    def outlet(self, repo: str, rules: RepoRules, repository: Repository, launcher: Launcher, walls: Sandbox) -> Outlet:
+    def outlet(
+        self, repo: str, rules: RepoRules, repository: Repository, launcher: Launcher, walls: Sandbox
+    ) -> DeliveryTarget:
         section, path = section_of(self.project, repo), path_of(self.project, repo)
         token = token_reader(self.project, section)
         address = remote_address(path, section.remote)
@@ -215,7 +217,7 @@ class Delivery:
             return Mask(filter(None, secrets), self.masker)(text)
 
         forge = self._forge(repo, section, rules, address, token, repository, launcher, walls)
-        return Outlet(
+        return DeliveryTarget(
             name=repo,
             remote=GitRemote(self.project.state_path / repo_store(repo), settings),
             mask=mask,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ganger.app.delivery import checked_out, completion_of, forge_settings, names_of, path_of, rules_for, token_reader
 from ganger.config import DeliverySection, Project, environment
-from ganger.core.delivery.branch_rules import Clash, clashes
+from ganger.core.delivery.branch_rules import RuleClash, clashes
 from ganger.core.model.ci import UNSETTLED, Ci, Finding, judge
 from ganger.core.model.ledger import CI, MIRRORED, PUSHED, RepoRules
 from ganger.core.model.records import TaskSpec
@@ -263,6 +263,6 @@ async def _verdict(
     return head, finding, urls[-1] if urls else ""
 
 
-def _of_clash(name: str, clash: Clash) -> Met:
+def _of_clash(name: str, clash: RuleClash) -> Met:
     trouble = GangerError(clash.text, hint=clash.hint, code="BRANCH_RULES")
     return Met(name, clash.text, trouble, warns=not clash.stops)

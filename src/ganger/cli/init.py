@@ -28,12 +28,12 @@ def command(project: Path | None, agent: str | None, test_command: str | None, a
       ganger init --agent claude --test "make test"
       ganger init --agent "python3 my_agent.py"
     """
-    from ganger.app.commands.init import NO_TESTS, Found, write_first_project
+    from ganger.app.commands.init import NO_TESTS, ProjectFacts, write_first_project
     from ganger.app.compose import found_programs
     from ganger.config import PROJECT_FILE
 
     root = project or Path.cwd()
-    found = [Found(kind, health.ready, "; ".join(health.details)) for kind, health in found_programs(root)]
+    found = [ProjectFacts(kind, health.ready, "; ".join(health.details)) for kind, health in found_programs(root)]
     made = write_first_project(root, agent=agent, test_command=test_command, found=found)
     if as_json:
         told = {"mode": made.mode, "needs_commit": made.needs_commit, "expect": made.expect}

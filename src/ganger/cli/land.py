@@ -10,7 +10,7 @@ import click
 from ganger.cli.shell.options import counted, json_option, open_project, print_json, project_option, run_option
 
 if TYPE_CHECKING:
-    from ganger.app.commands.land import Outcome
+    from ganger.app.commands.land import LandOutcome
 
 _DONE = {"fast-forward": "is now at", "merge": "is now at the verified merge"}
 
@@ -64,7 +64,7 @@ def command(
     return 0
 
 
-def _line(outcome: Outcome, *, dry_run: bool) -> str:
+def _line(outcome: LandOutcome, *, dry_run: bool) -> str:
     where = f"{outcome.branch or 'HEAD'}{f' of {outcome.repo}' if outcome.repo else ''}"
     if outcome.how == "nothing":
         return f"{where} already has everything this run merged"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
-from ganger.dev.conversation import Ask, Call, Tool, Turn, joined, mapping, rows, words
-from ganger.dev.reply import Fault, Refusal, Reply, Stop, Usage, pieces
+from ganger.dev.conversation import ModelAsk, ModelCall, Tool, Turn, joined, mapping, rows, words
+from ganger.dev.reply import ModelFault, ModelRefusal, ModelReply, Stop, Usage, pieces
 
 _STOPS = {Stop.END: "end_turn", Stop.CALLS: "tool_use", Stop.LENGTH: "max_tokens", Stop.REFUSAL: "refusal"}
 _TYPES = {
@@ -41,13 +41,13 @@ class Anthropic:
     def owns(self, path: str) -> bool:
         return path.endswith(("/messages", "/messages/count_tokens"))
 
-    def read(self, path: str, body: Mapping[str, object]) -> Ask:
+    def read(self, path: str, body: Mapping[str, object]) -> ModelAsk:
         turns = [Turn("system", words(body.get("system")))] if body.get("system") else []
         for message in rows(body.get("messages")):
             turns += _turns(message)
         most = body.get("max_tokens")
         form = mapping(body.get("output_format") or mapping(body.get("output_config")).get("format"))
-        return Ask(
+        return ModelAsk(
             protocol=self.name,
             model=str(body.get("model", "")),
             turns=joined(turns),
@@ -63,10 +63,10 @@ class Anthropic:
     def count(self, tokens: int) -> Mapping[str, object]:
         return {"input_tokens": tokens}
 
-    def whole(self, ask: Ask, reply: Reply) -> Mapping[str, object]:
+    def whole(self, ask: ModelAsk, reply: ModelReply) -> Mapping[str, object]:
         return {**_head(ask, reply), "content": _blocks(reply), "stop_reason": _STOPS[reply.stop]}
 
-    def stream(self, ask: Ask, reply: Reply) -> Iterator[bytes]:
+    def stream(self, ask: ModelAsk, reply: ModelReply) -> Iterator[bytes]:
         head = _head(ask, reply)
         start = {**head, "usage": {**mapping(head["usage"]), "output_tokens": 1}}
         yield _event("message_start", message=start)
@@ -77,10 +77,10 @@ class Anthropic:
         yield _event("message_delta", delta=delta, usage=_usage(reply.usage))
         yield _event("message_stop")
 
-    def refusal(self, fault: Fault) -> Refusal:
-        return Refusal(400 if fault.kind == "credit" else fault.status, _headers(fault), _error(fault))
+    def refusal(self, fault: ModelFault) -> ModelRefusal:
+        return ModelRefusal(400 if fault.kind == "credit" else fault.status, _headers(fault), _error(fault))
 
-    def broken(self, fault: Fault) -> bytes:
+    def broken(self, fault: ModelFault) -> bytes:
         body = _error(fault)
         return _event("error", error=body["error"])
 
@@ -90,7 +90,7 @@ def _turns(message: Mapping[str, object]) -> Iterator[Turn]:
     parts = rows(content)
     results = tuple(words(p.get("content")) for p in parts if p.get("type") == "tool_result")
     calls = tuple(
-        Call(str(p.get("name", "")), mapping(p.get("input")), str(p.get("id", "")))
+        ModelCall(str(p.get("name", "")), mapping(p.get("input")), str(p.get("id", "")))
         for p in parts
         if p.get("type") == "tool_use"
     )
@@ -101,7 +101,7 @@ def _turns(message: Mapping[str, object]) -> Iterator[Turn]:
         yield Turn(role, text, calls)
 
 
-def _head(ask: Ask, reply: Reply) -> dict[str, object]:
+def _head(ask: ModelAsk, reply: ModelReply) -> dict[str, object]:
     return {
         "id": f"msg_{reply.id}",
         "type": "message",
@@ -123,7 +123,7 @@ def _usage(usage: Usage) -> dict[str, object]:
     }
 
 
-def _blocks(reply: Reply) -> list[dict[str, object]]:
+def _blocks(reply: ModelReply) -> list[dict[str, object]]:
     blocks: list[dict[str, object]] = []
     if reply.think:
         blocks.append({"type": "thinking", "thinking": reply.think, "signature": "c2lnbmF0dXJl"})
@@ -157,12 +157,12 @@ def _event(name: str, **body: object) -> bytes:
     return f"event: {name}\ndata: {json.dumps({'type': name, **body})}\n\n".encode()
 
 
-def _error(fault: Fault) -> dict[str, object]:
+def _error(fault: ModelFault) -> dict[str, object]:
     said = fault.message or _SAYS.get(fault.kind, "The request was not accepted.")
     return {"type": "error", "error": {"type": _TYPES.get(fault.kind, "invalid_request_error"), "message": said}}
 
 
-def _headers(fault: Fault) -> dict[str, str]:
+def _headers(fault: ModelFault) -> dict[str, str]:
     headers: dict[str, str] = {}
     wait = fault.wait()
     if wait is not None:

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Mapping
 
 from ganger.dev import openai
-from ganger.dev.conversation import Ask, Call, Tool, Turn, joined, mapping, rows, words
-from ganger.dev.reply import Fault, Refusal, Reply, Stop, Usage, pieces
+from ganger.dev.conversation import ModelAsk, ModelCall, Tool, Turn, joined, mapping, rows, words
+from ganger.dev.reply import ModelFault, ModelRefusal, ModelReply, Stop, Usage, pieces
 
 _STOPS = {Stop.END: "stop", Stop.CALLS: "tool_calls", Stop.LENGTH: "length", Stop.REFUSAL: "content_filter"}
 
@@ -18,12 +18,12 @@ class Chat:
     def owns(self, path: str) -> bool:
         return path.endswith("/chat/completions")
 
-    def read(self, path: str, body: Mapping[str, object]) -> Ask:
+    def read(self, path: str, body: Mapping[str, object]) -> ModelAsk:
         most = body.get("max_completion_tokens") or body.get("max_tokens")
         form = mapping(body.get("response_format"))
         schema = mapping(mapping(form.get("json_schema")).get("schema"))
         tools = [mapping(row.get("function")) for row in rows(body.get("tools"))]
-        return Ask(
+        return ModelAsk(
             protocol=self.name,
             model=str(body.get("model", "")),
             turns=joined(map(_turn, rows(body.get("messages")))),
@@ -37,7 +37,7 @@ class Chat:
     def count(self, tokens: int) -> Mapping[str, object]:
         return {"input_tokens": tokens}
 
-    def whole(self, ask: Ask, reply: Reply) -> Mapping[str, object]:
+    def whole(self, ask: ModelAsk, reply: ModelReply) -> Mapping[str, object]:
         message: dict[str, object] = {"role": "assistant", "content": reply.text or None}
         if reply.think:
             message["reasoning_content"] = reply.think
@@ -47,7 +47,7 @@ class Chat:
         head = _head(ask, reply, "chat.completion")
         return {**head, "choices": [choice], "usage": _usage(reply.usage)}
 
-    def stream(self, ask: Ask, reply: Reply) -> Iterator[bytes]:
+    def stream(self, ask: ModelAsk, reply: ModelReply) -> Iterator[bytes]:
         head = _head(ask, reply, "chat.completion.chunk")
 
         def chunk(delta: Mapping[str, object], finish: str | None = None) -> bytes:
@@ -67,10 +67,10 @@ class Chat:
             yield openai.data({**head, "choices": [], "usage": _usage(reply.usage)})
         yield b"data: [DONE]\n\n"
 
-    def refusal(self, fault: Fault) -> Refusal:
+    def refusal(self, fault: ModelFault) -> ModelRefusal:
         return openai.refusal(fault)
 
-    def broken(self, fault: Fault) -> bytes:
+    def broken(self, fault: ModelFault) -> bytes:
         return openai.data({"error": openai.error(fault)})
 
 
@@ -81,16 +81,16 @@ def _turn(message: Mapping[str, object]) -> Turn:
     return Turn("system" if role == "developer" else role, text, tuple(map(_made, rows(message.get("tool_calls")))))
 
 
-def _made(row: Mapping[str, object]) -> Call:
+def _made(row: Mapping[str, object]) -> ModelCall:
     function = mapping(row.get("function"))
     try:
         arguments = json.loads(str(function.get("arguments") or "{}"))
     except ValueError:
         arguments = {}
-    return Call(str(function.get("name", "")), mapping(arguments), str(row.get("id", "")))
+    return ModelCall(str(function.get("name", "")), mapping(arguments), str(row.get("id", "")))
 
 
-def _head(ask: Ask, reply: Reply, kind: str) -> dict[str, object]:
+def _head(ask: ModelAsk, reply: ModelReply, kind: str) -> dict[str, object]:
     return {"id": f"chatcmpl-{reply.id}", "object": kind, "created": 1_700_000_000, "model": ask.model}
 
 
@@ -104,12 +104,12 @@ def _usage(usage: Usage) -> dict[str, object]:
     }
 
 
-def _call(number: int, call: Call) -> dict[str, object]:
+def _call(number: int, call: ModelCall) -> dict[str, object]:
     function = {"name": call.name, "arguments": json.dumps(dict(call.input))}
     return {"index": number, "id": f"call_{call.id}", "type": "function", "function": function}
 
 
-def _parts(number: int, call: Call) -> Iterator[dict[str, object]]:
+def _parts(number: int, call: ModelCall) -> Iterator[dict[str, object]]:
     whole = _call(number, call)
     yield {**whole, "function": {"name": call.name, "arguments": ""}}
     for piece in pieces(json.dumps(dict(call.input))):

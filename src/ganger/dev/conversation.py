@@ -11,7 +11,7 @@ _ADDED = re.compile(r"<([a-z][\w-]*)\b[^<>]*>.*?</\1>", re.DOTALL | re.IGNORECAS
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ModelCall:
     """One tool call; `text` is the input of a tool that takes free text instead of JSON."""
 
     name: str
@@ -26,7 +26,7 @@ class Turn:
 
     role: str
     text: str = ""
-    calls: tuple[Call, ...] = ()
+    calls: tuple[ModelCall, ...] = ()
     results: tuple[str, ...] = ()
 
 
@@ -40,7 +40,7 @@ class Tool:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class ModelAsk:
     """What a client wants: the conversation so far and the form of the answer."""
 
     protocol: str

@@ -6,8 +6,8 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 
-from ganger.dev.conversation import Ask, Call, Tool, Turn, joined, mapping, rows, words
-from ganger.dev.reply import Fault, Refusal, Reply, Stop, Usage, pieces
+from ganger.dev.conversation import ModelAsk, ModelCall, Tool, Turn, joined, mapping, rows, words
+from ganger.dev.reply import ModelFault, ModelRefusal, ModelReply, Stop, Usage, pieces
 
 _PATH = re.compile(r"/models/([^/:]+):(generateContent|streamGenerateContent|countTokens)$")
 _STOPS = {Stop.END: "STOP", Stop.CALLS: "STOP", Stop.LENGTH: "MAX_TOKENS", Stop.REFUSAL: "SAFETY"}
@@ -44,7 +44,7 @@ class Gemini:
     def owns(self, path: str) -> bool:
         return _PATH.search(path) is not None
 
-    def read(self, path: str, body: Mapping[str, object]) -> Ask:
+    def read(self, path: str, body: Mapping[str, object]) -> ModelAsk:
         found = _PATH.search(path)
         model, act = found.groups() if found else ("", "")
         given = mapping(body.get("generateContentRequest")) or body
@@ -56,7 +56,7 @@ class Gemini:
         most = settings.get("maxOutputTokens")
         wanted = settings.get("responseJsonSchema") or settings.get("responseSchema")
         declared = [tool for row in rows(given.get("tools")) for tool in rows(row.get("functionDeclarations"))]
-        return Ask(
+        return ModelAsk(
             protocol=self.name,
             model=model,
             turns=joined(turns),
@@ -73,21 +73,21 @@ class Gemini:
     def count(self, tokens: int) -> Mapping[str, object]:
         return {"totalTokens": tokens}
 
-    def whole(self, ask: Ask, reply: Reply) -> Mapping[str, object]:
+    def whole(self, ask: ModelAsk, reply: ModelReply) -> Mapping[str, object]:
         return _chunk(ask, reply, _parts(reply, whole=True), last=True)
 
-    def stream(self, ask: Ask, reply: Reply) -> Iterator[bytes]:
+    def stream(self, ask: ModelAsk, reply: ModelReply) -> Iterator[bytes]:
         parts = _parts(reply, whole=False)
         for part in parts[:-1]:
             yield _data(_chunk(ask, reply, [part], last=False))
         yield _data(_chunk(ask, reply, parts[-1:], last=True))
 
-    def refusal(self, fault: Fault) -> Refusal:
+    def refusal(self, fault: ModelFault) -> ModelRefusal:
         status = {"credit": 429, "overloaded": 503}.get(fault.kind, fault.status)
         wait = fault.wait()
-        return Refusal(status, {} if wait is None else {"retry-after": str(wait)}, _error(fault, status))
+        return ModelRefusal(status, {} if wait is None else {"retry-after": str(wait)}, _error(fault, status))
 
-    def broken(self, fault: Fault) -> bytes:
+    def broken(self, fault: ModelFault) -> bytes:
         return _data(_error(fault, self.refusal(fault).status))
 
 
@@ -97,7 +97,7 @@ def _turns(content: Mapping[str, object]) -> Iterator[Turn]:
     answers = [mapping(part["functionResponse"]) for part in parts if "functionResponse" in part]
     results = tuple(json.dumps(answer.get("response")) for answer in answers)
     made = [mapping(part["functionCall"]) for part in parts if "functionCall" in part]
-    calls = tuple(Call(str(c.get("name", "")), mapping(c.get("args")), str(c.get("id", ""))) for c in made)
+    calls = tuple(ModelCall(str(c.get("name", "")), mapping(c.get("args")), str(c.get("id", ""))) for c in made)
     if results:
         yield Turn("tool", results=results)
     texts = [str(part["text"]) for part in parts if part.get("text")]
@@ -108,7 +108,7 @@ def _turns(content: Mapping[str, object]) -> Iterator[Turn]:
         yield from (Turn(role, text) for text in texts)
 
 
-def _parts(reply: Reply, *, whole: bool) -> list[dict[str, object]]:
+def _parts(reply: ModelReply, *, whole: bool) -> list[dict[str, object]]:
     def cut(text: str) -> list[str]:
         return ([text] if text else []) if whole else list(pieces(text, 24))
 
@@ -119,7 +119,7 @@ def _parts(reply: Reply, *, whole: bool) -> list[dict[str, object]]:
     return parts or [{"text": ""}]
 
 
-def _chunk(ask: Ask, reply: Reply, parts: list[dict[str, object]], *, last: bool) -> dict[str, object]:
+def _chunk(ask: ModelAsk, reply: ModelReply, parts: list[dict[str, object]], *, last: bool) -> dict[str, object]:
     candidate: dict[str, object] = {"content": {"role": "model", "parts": parts}, "index": 0}
     body: dict[str, object] = {"candidates": [candidate], "modelVersion": ask.model, "responseId": reply.id}
     if last:
@@ -145,7 +145,7 @@ def _data(body: object) -> bytes:
     return f"data: {json.dumps(body)}\r\n\r\n".encode()
 
 
-def _error(fault: Fault, status: int) -> dict[str, object]:
+def _error(fault: ModelFault, status: int) -> dict[str, object]:
     word, said = _ERRORS.get(fault.kind, ("INVALID_ARGUMENT", "Request contains an invalid argument."))
     details: list[dict[str, object]] = []
     if fault.kind in ("rate", "quota"):

@@ -33,7 +33,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Tokens:
+class TokenCount:
     """Sums over requests."""
 
     input: int = 0
@@ -41,7 +41,7 @@ class Tokens:
     requests: int = 0
 
 
-class Journal:
+class RequestLog:
     """Keeps every entry and wakes waiting threads."""
 
     def __init__(self, file: Path | None = None) -> None:
@@ -61,10 +61,10 @@ class Journal:
         with self._news:
             return tuple(self._seen)
 
-    def tokens(self, scenario: str | None = None, *, beside: bool = True) -> Tokens:
+    def tokens(self, scenario: str | None = None, *, beside: bool = True) -> TokenCount:
         """Sums, of one scenario if named; without `beside`, requests for titles and the like are left out."""
         rows = [seen for seen in self.seen() if scenario in (None, seen.scenario) and (beside or seen.step >= 0)]
-        return Tokens(sum(s.input_tokens for s in rows), sum(s.output_tokens for s in rows), len(rows))
+        return TokenCount(sum(s.input_tokens for s in rows), sum(s.output_tokens for s in rows), len(rows))
 
     def wait_for(self, wanted: Callable[[tuple[Seen, ...]], bool], timeout_s: float) -> bool:
         """Whether the entries met the condition in time."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from ganger.dev.reply import Fault, Refusal
+from ganger.dev.reply import ModelFault, ModelRefusal
 
 # kind: (type, code, message)
 _ERRORS: Mapping[str, tuple[str, str | None, str]] = {
@@ -40,13 +40,13 @@ _ERRORS: Mapping[str, tuple[str, str | None, str]] = {
 }
 
 
-def refusal(fault: Fault) -> Refusal:
+def refusal(fault: ModelFault) -> ModelRefusal:
     """An error answer with OpenAI's body and headers."""
     status = 429 if fault.kind == "credit" else fault.status
-    return Refusal(status, _headers(fault), {"error": error(fault)})
+    return ModelRefusal(status, _headers(fault), {"error": error(fault)})
 
 
-def error(fault: Fault) -> dict[str, object]:
+def error(fault: ModelFault) -> dict[str, object]:
     kind, code, said = _ERRORS.get(fault.kind, ("invalid_request_error", None, "The request was not accepted."))
     body: dict[str, object] = {"message": fault.message or said, "type": kind, "param": None, "code": code}
     wait = fault.wait()
@@ -59,7 +59,7 @@ def data(body: object) -> bytes:
     return f"data: {json.dumps(body)}\n\n".encode()
 
 
-def _headers(fault: Fault) -> dict[str, str]:
+def _headers(fault: ModelFault) -> dict[str, str]:
     wait = fault.wait()
     if wait is None:
         return {}

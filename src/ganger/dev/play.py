@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from ganger.dev import toolbox
-from ganger.dev.conversation import Ask, Call, Turn, mapping, own_words
-from ganger.dev.reply import Fault, Reply, Stop, Usage
-from ganger.dev.scenario import ACTIONS, Scenario, Scenarios, Step
+from ganger.dev.conversation import ModelAsk, ModelCall, Turn, mapping, own_words
+from ganger.dev.reply import ModelFault, ModelReply, Stop, Usage
+from ganger.dev.scenario import ACTIONS, Scenario, Scenarios, ScenarioStep
 
 _TASK_LINE = re.compile(r"^# Task (\S.*)$", re.MULTILINE)
 _TASK_FIELD = re.compile(r'"task_id": ("(?:[^"\\]|\\.)*")')
@@ -33,9 +33,9 @@ class Played:
 
     scenario: Scenario
     number: int
-    step: Step
-    reply: Reply
-    fault: Fault | None = None
+    step: ScenarioStep
+    reply: ModelReply
+    fault: ModelFault | None = None
 
 
 class Player:
@@ -46,19 +46,19 @@ class Player:
         self._lock = threading.Lock()
         self._played: Counter[tuple[str, bool, int]] = Counter()
 
-    def play(self, ask: Ask) -> Played:
+    def play(self, ask: ModelAsk) -> Played:
         scenario = self._scenario(ask)
         if side(ask):
-            return Played(scenario, -1, Step("text", "side"), _aside(ask))
+            return Played(scenario, -1, ScenarioStep("text", "side"), _aside(ask))
         since, earlier = since_prompt(ask.turns)
         again = bool(scenario.resumed) and (earlier or _told_twice(ask, scenario))
         steps = scenario.resumed if again else scenario.steps
         number = self._number(steps, groups(since), (scenario.name, again))
-        step = steps[number] if number < len(steps) else Step("result", {})
+        step = steps[number] if number < len(steps) else ScenarioStep("result", {})
         fault = _fault(step) if step.kind == "error" else None
         return Played(scenario, number, step, _reply(ask, scenario, step), fault)
 
-    def _scenario(self, ask: Ask) -> Scenario:
+    def _scenario(self, ask: ModelAsk) -> Scenario:
         users = list(ask.texts("user"))
         for text in (users[-1:], users):
             for scenario in self._known.all:
@@ -66,7 +66,7 @@ class Player:
                     return scenario
         return self._known.default
 
-    def _number(self, steps: Sequence[Step], done: int, key: tuple[str, bool]) -> int:
+    def _number(self, steps: Sequence[ScenarioStep], done: int, key: tuple[str, bool]) -> int:
         """The first step that is neither done in the conversation nor used up; the last one repeats."""
         with self._lock:
             left = done
@@ -79,7 +79,7 @@ class Player:
             last = len(steps) - 1
             return last if steps[last].number("times") is None else len(steps)
 
-    def _spend(self, step: Step, key: tuple[str, bool, int]) -> bool:
+    def _spend(self, step: ScenarioStep, key: tuple[str, bool, int]) -> bool:
         most = step.number("times")
         if most is not None and self._played[key] >= most:
             return False
@@ -87,7 +87,7 @@ class Player:
         return True
 
 
-def side(ask: Ask) -> bool:
+def side(ask: ModelAsk) -> bool:
     """Whether a request is not part of the work: a title, a summary, a router's choice, a probe of one token."""
     if ask.tools:
         return False
@@ -106,7 +106,7 @@ def since_prompt(turns: Sequence[Turn]) -> tuple[Sequence[Turn], bool]:
     return turns[start:], prompts > 1
 
 
-def _told_twice(ask: Ask, scenario: Scenario) -> bool:
+def _told_twice(ask: ModelAsk, scenario: Scenario) -> bool:
     """Whether an earlier prompt was repeated: some clients drop a lost call, so the new prompt directly follows the old
     one."""
     texts = list(ask.texts("user"))
@@ -120,20 +120,20 @@ def groups(turns: Sequence[Turn]) -> int:
     return sum(turn.role == "tool" for turn in turns)
 
 
-def tokens(ask: Ask) -> int:
+def tokens(ask: ModelAsk) -> int:
     """The input tokens of a conversation, if the scenario does not set them."""
     return _FIRST_TOKENS + math.ceil(ask.length() / 4)
 
 
-def _reply(ask: Ask, scenario: Scenario, step: Step) -> Reply:
+def _reply(ask: ModelAsk, scenario: Scenario, step: ScenarioStep) -> ModelReply:
     calls = _calls(ask, scenario, step)
     text = _text(ask, step)
     stop = {"length": Stop.LENGTH, "refuse": Stop.REFUSAL}.get(step.kind, Stop.CALLS if calls else Stop.END)
-    reply = Reply(secrets.token_hex(8), text, step.text("think"), calls, stop)
+    reply = ModelReply(secrets.token_hex(8), text, step.text("think"), calls, stop)
     return replace(reply, usage=_usage(ask, reply, mapping(step.options.get("usage"))))
 
 
-def _usage(ask: Ask, reply: Reply, fixed: Mapping[str, object]) -> Usage:
+def _usage(ask: ModelAsk, reply: ModelReply, fixed: Mapping[str, object]) -> Usage:
     thinking = math.ceil(len(reply.think) / 4)
     said = len(reply.text) + sum(len(json.dumps(dict(c.input))) + len(c.text or "") for c in reply.calls)
     counted = {"input": tokens(ask), "output": max(1, math.ceil(said / 4)) + thinking, "thinking": thinking}
@@ -141,15 +141,15 @@ def _usage(ask: Ask, reply: Reply, fixed: Mapping[str, object]) -> Usage:
     return Usage(**{**counted, **given})
 
 
-def _calls(ask: Ask, scenario: Scenario, step: Step) -> tuple[Call, ...]:
-    wishes = cast("tuple[Step, ...]", step.value) if step.kind == "calls" else (step,)
+def _calls(ask: ModelAsk, scenario: Scenario, step: ScenarioStep) -> tuple[ModelCall, ...]:
+    wishes = cast("tuple[ScenarioStep, ...]", step.value) if step.kind == "calls" else (step,)
     made = [_call(ask, scenario, wish) for wish in wishes if wish.kind in ACTIONS]
     if step.kind == "result" and _form_tool(ask):
-        made = [Call(_form_tool(ask), _fields(ask, mapping(step.value)))]
+        made = [ModelCall(_form_tool(ask), _fields(ask, mapping(step.value)))]
     return tuple(replace(call, id=f"{secrets.token_hex(8)}{number}") for number, call in enumerate(made))
 
 
-def _call(ask: Ask, scenario: Scenario, wish: Step) -> Call:
+def _call(ask: ModelAsk, scenario: Scenario, wish: ScenarioStep) -> ModelCall:
     if wish.kind == "run":
         return toolbox.run(ask, str(wish.value))
     given = mapping(wish.value)
@@ -158,17 +158,17 @@ def _call(ask: Ask, scenario: Scenario, wish: Step) -> Call:
     name = str(given.get("name", ""))
     value = given.get("input")
     if isinstance(value, str) or any(tool.name == name and tool.free for tool in ask.tools):
-        return Call(name, text=str(value))
-    return Call(name, mapping(value))
+        return ModelCall(name, text=str(value))
+    return ModelCall(name, mapping(value))
 
 
-def _form_tool(ask: Ask) -> str:
+def _form_tool(ask: ModelAsk) -> str:
     """The tool some clients offer for a structured answer, unless the last turn used it."""
     used = {call.name for turn in ask.turns[-2:] for call in turn.calls}
     return next((tool.name for tool in ask.tools if tool.name in _FORM_TOOLS and tool.name not in used), "")
 
 
-def _text(ask: Ask, step: Step) -> str:
+def _text(ask: ModelAsk, step: ScenarioStep) -> str:
     if step.kind == "result":
         return _result(ask, mapping(step.value))
     if step.kind == "text":
@@ -182,7 +182,7 @@ def _text(ask: Ask, step: Step) -> str:
     return step.text("say") or "Working on it: this answer does not come to its end."
 
 
-def _formed(ask: Ask, text: str) -> str:
+def _formed(ask: ModelAsk, text: str) -> str:
     if ask.schema is None:
         return text
     try:
@@ -192,12 +192,12 @@ def _formed(ask: Ask, text: str) -> str:
     return text
 
 
-def _fields(ask: Ask, given: Mapping[str, object]) -> dict[str, object]:
+def _fields(ask: ModelAsk, given: Mapping[str, object]) -> dict[str, object]:
     body = {"contract_version": "2.0", "task_id": _task(ask), "status": "DONE", "summary": "Did what was asked."}
     return {**body, **given}
 
 
-def _result(ask: Ask, given: Mapping[str, object]) -> str:
+def _result(ask: ModelAsk, given: Mapping[str, object]) -> str:
     fields = _fields(ask, given)
     block = json.dumps(fields, ensure_ascii=False)
     if ask.schema is not None:
@@ -205,7 +205,7 @@ def _result(ask: Ask, given: Mapping[str, object]) -> str:
     return f"Done.\n\n<<<TASK_RESULT_V2>>>\n{block}\n<<<END_TASK_RESULT_V2>>>\n"
 
 
-def _task(ask: Ask) -> str:
+def _task(ask: ModelAsk) -> str:
     for text in reversed(list(ask.texts("user"))):
         field = _TASK_FIELD.findall(text)
         if field:
@@ -216,16 +216,16 @@ def _task(ask: Ask) -> str:
     return "task"
 
 
-def _aside(ask: Ask) -> Reply:
+def _aside(ask: ModelAsk) -> ModelReply:
     text = json.dumps(toolbox.fit(ask.schema, "A small task")) if ask.schema is not None else "A small task"
-    reply = Reply(secrets.token_hex(8), text)
+    reply = ModelReply(secrets.token_hex(8), text)
     return replace(reply, usage=_usage(ask, reply, {}))
 
 
-def _fault(step: Step) -> Fault:
+def _fault(step: ScenarioStep) -> ModelFault:
     value = step.value
     status = int(value) if isinstance(value, int) else _NAMED_FAULTS.get(str(value), 500)
     kind = str(value) if isinstance(value, str) else _FAULTS.get(status, "server" if status >= 500 else "request")
-    return Fault(
+    return ModelFault(
         kind, status, step.text("message"), step.number("retry_after"), step.number("reset_at"), now=time.time()
     )

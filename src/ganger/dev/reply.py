@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from ganger.dev.conversation import Ask, Call
+from ganger.dev.conversation import ModelAsk, ModelCall
 
 _PIECE = 9
 
@@ -32,19 +32,19 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ModelReply:
     """One answer: thinking, text, calls, and why it ends."""
 
     id: str
     text: str = ""
     think: str = ""
-    calls: tuple[Call, ...] = ()
+    calls: tuple[ModelCall, ...] = ()
     stop: Stop = Stop.END
     usage: Usage = Usage()
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class ModelFault:
     """An error answer. `kind` is auth, forbidden, billing, credit, rate, quota, overloaded, server or request; or the
     fault of a conversation: context (too long), pairing (a call without its result), signature (of a thought)."""
 
@@ -63,7 +63,7 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class ModelRefusal:
     """An error answer as it is sent."""
 
     status: int
@@ -77,12 +77,12 @@ class Speech(Protocol):
     name: str
 
     def owns(self, path: str) -> bool: ...
-    def read(self, path: str, body: Mapping[str, object]) -> Ask: ...
-    def whole(self, ask: Ask, reply: Reply) -> Mapping[str, object]: ...
-    def stream(self, ask: Ask, reply: Reply) -> Iterator[bytes]: ...
+    def read(self, path: str, body: Mapping[str, object]) -> ModelAsk: ...
+    def whole(self, ask: ModelAsk, reply: ModelReply) -> Mapping[str, object]: ...
+    def stream(self, ask: ModelAsk, reply: ModelReply) -> Iterator[bytes]: ...
     def count(self, tokens: int) -> Mapping[str, object]: ...
-    def refusal(self, fault: Fault) -> Refusal: ...
-    def broken(self, fault: Fault) -> bytes: ...
+    def refusal(self, fault: ModelFault) -> ModelRefusal: ...
+    def broken(self, fault: ModelFault) -> bytes: ...
 
 
 def pieces(text: str, size: int = _PIECE) -> Iterator[str]:

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Mapping
 
 from ganger.dev import openai
-from ganger.dev.conversation import Ask, Call, Tool, Turn, joined, mapping, rows, words
-from ganger.dev.reply import Fault, Refusal, Reply, Stop, Usage, pieces
+from ganger.dev.conversation import ModelAsk, ModelCall, Tool, Turn, joined, mapping, rows, words
+from ganger.dev.reply import ModelFault, ModelRefusal, ModelReply, Stop, Usage, pieces
 
 Item = dict[str, object]
 
@@ -20,13 +20,13 @@ class Responses:
     def owns(self, path: str) -> bool:
         return path.endswith(("/responses", "/responses/input_tokens"))
 
-    def read(self, path: str, body: Mapping[str, object]) -> Ask:
+    def read(self, path: str, body: Mapping[str, object]) -> ModelAsk:
         turns = [Turn("system", words(body.get("instructions")))] if body.get("instructions") else []
         given = body.get("input")
         turns += [Turn("user", given)] if isinstance(given, str) else [t for i in rows(given) for t in _turns(i)]
         form = mapping(mapping(body.get("text")).get("format"))
         most = body.get("max_output_tokens")
-        return Ask(
+        return ModelAsk(
             protocol=self.name,
             model=str(body.get("model", "")),
             turns=joined(turns),
@@ -40,7 +40,7 @@ class Responses:
     def count(self, tokens: int) -> Mapping[str, object]:
         return {"object": "response.input_tokens", "input_tokens": tokens}
 
-    def whole(self, ask: Ask, reply: Reply) -> Mapping[str, object]:
+    def whole(self, ask: ModelAsk, reply: ModelReply) -> Mapping[str, object]:
         reason = _REASONS.get(reply.stop)
         return {
             **_head(ask, reply),
@@ -50,11 +50,11 @@ class Responses:
             "usage": _usage(reply.usage),
         }
 
-    def stream(self, ask: Ask, reply: Reply) -> Iterator[bytes]:
+    def stream(self, ask: ModelAsk, reply: ModelReply) -> Iterator[bytes]:
         for number, (kind, body) in enumerate(self._events(ask, reply)):
             yield _event(kind, body, number)
 
-    def _events(self, ask: Ask, reply: Reply) -> Iterator[tuple[str, Item]]:
+    def _events(self, ask: ModelAsk, reply: ModelReply) -> Iterator[tuple[str, Item]]:
         yield "response.created", {"response": _head(ask, reply)}
         yield "response.in_progress", {"response": _head(ask, reply)}
         for index, item in enumerate(_items(reply)):
@@ -65,10 +65,10 @@ class Responses:
         end = "response.incomplete" if reply.stop in _REASONS else "response.completed"
         yield end, {"response": self.whole(ask, reply)}
 
-    def refusal(self, fault: Fault) -> Refusal:
+    def refusal(self, fault: ModelFault) -> ModelRefusal:
         return openai.refusal(fault)
 
-    def broken(self, fault: Fault) -> bytes:
+    def broken(self, fault: ModelFault) -> bytes:
         error = openai.error(fault)
         response = {"id": "resp_broken", "object": "response", "status": "failed", "error": error, "output": []}
         return _event("response.failed", {"response": response}, 1)
@@ -82,18 +82,18 @@ def _turns(item: Mapping[str, object]) -> Iterator[Turn]:
     elif kind == "function_call":
         yield Turn("assistant", calls=(_call(item),))
     elif kind == "custom_tool_call":
-        call = Call(str(item.get("name", "")), {}, str(item.get("call_id", "")), str(item.get("input", "")))
+        call = ModelCall(str(item.get("name", "")), {}, str(item.get("call_id", "")), str(item.get("input", "")))
         yield Turn("assistant", calls=(call,))
     elif kind.endswith("_output"):
         yield Turn("tool", results=(words(item.get("output")) or json.dumps(item.get("output")),))
 
 
-def _call(item: Mapping[str, object]) -> Call:
+def _call(item: Mapping[str, object]) -> ModelCall:
     try:
         arguments = json.loads(str(item.get("arguments", "{}")))
     except ValueError:
         arguments = {}
-    return Call(str(item.get("name", "")), mapping(arguments), str(item.get("call_id", "")))
+    return ModelCall(str(item.get("name", "")), mapping(arguments), str(item.get("call_id", "")))
 
 
 def _tools(row: Mapping[str, object]) -> Iterator[Tool]:
@@ -101,7 +101,7 @@ def _tools(row: Mapping[str, object]) -> Iterator[Tool]:
         yield Tool(str(row.get("name", "")), mapping(row.get("parameters")), free=row.get("type") == "custom")
 
 
-def _head(ask: Ask, reply: Reply) -> Item:
+def _head(ask: ModelAsk, reply: ModelReply) -> Item:
     return {
         "id": f"resp_{reply.id}",
         "object": "response",
@@ -124,7 +124,7 @@ def _usage(usage: Usage) -> Item:
     }
 
 
-def _items(reply: Reply) -> list[Item]:
+def _items(reply: ModelReply) -> list[Item]:
     items: list[Item] = []
     if reply.think:
         summary = [{"type": "summary_text", "text": reply.think}]

@@ -17,7 +17,7 @@ _FIELDS = frozenset({"match", "steps", "resumed", "again", "cwd", "model"})
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ScenarioStep:
     """One answer of the model; `value` is the value of the kind's key."""
 
     kind: str
@@ -42,9 +42,9 @@ class Scenario:
     """
 
     name: str
-    steps: tuple[Step, ...]
+    steps: tuple[ScenarioStep, ...]
     match: str = ""
-    resumed: tuple[Step, ...] = ()
+    resumed: tuple[ScenarioStep, ...] = ()
     again: str = ""
     cwd: str = ""
     model: str = ""
@@ -58,7 +58,7 @@ class Scenarios:
     default: Scenario
 
 
-DONE = Scenario("done", (Step("result", {}),))
+DONE = Scenario("done", (ScenarioStep("result", {}),))
 
 
 def load(file: Path) -> Scenarios:
@@ -108,13 +108,13 @@ def _scenario(name: str, body: object) -> Scenario:
     )
 
 
-def _steps(name: str, rows: object) -> tuple[Step, ...]:
+def _steps(name: str, rows: object) -> tuple[ScenarioStep, ...]:
     if not isinstance(rows, list):
         raise _wrong(f"the steps of scenario {name!r} must be a list")
     return tuple(step(row, f"scenario {name!r}, step {number}") for number, row in enumerate(rows, start=1))
 
 
-def step(row: object, where: str) -> Step:
+def step(row: object, where: str) -> ScenarioStep:
     """One step; exactly one key says its kind."""
     known = mapping(row)
     kinds = [key for key in KINDS if key in known]
@@ -126,7 +126,7 @@ def step(row: object, where: str) -> Step:
         value = _steps(where, value)
         if any(inner.kind not in ACTIONS - {"calls"} for inner in value):
             raise _wrong(f'{where}: "calls" holds write, run and tool steps only')
-    return Step(kinds[0], value, {key: known[key] for key in known if key in _OPTIONS})
+    return ScenarioStep(kinds[0], value, {key: known[key] for key in known if key in _OPTIONS})
 
 
 def _wrong(message: str, source: str = "the scenario") -> InputError:

@@ -21,13 +21,13 @@ from urllib.parse import urlsplit
 
 from ganger.dev.anthropic import Anthropic
 from ganger.dev.chat import Chat
-from ganger.dev.conversation import Ask, mapping
+from ganger.dev.conversation import ModelAsk, mapping
 from ganger.dev.gemini import Gemini
-from ganger.dev.journal import Journal, Seen, Tokens
+from ganger.dev.journal import RequestLog, Seen, TokenCount
 from ganger.dev.play import Played, Player, tokens
 from ganger.dev.reply import Speech
 from ganger.dev.responses import Responses
-from ganger.dev.scenario import Scenarios, Step, scenarios
+from ganger.dev.scenario import Scenarios, ScenarioStep, scenarios
 
 SPEECHES: tuple[Speech, ...] = (Anthropic(), Responses(), Chat(), Gemini())
 _MODELS = ("scripted",)
@@ -45,7 +45,7 @@ class ModelServer:
     ) -> None:
         known = scenario if isinstance(scenario, Scenarios) else scenarios(scenario)
         self.player = Player(known)
-        self.journal = Journal(journal)
+        self.journal = RequestLog(journal)
         self.stopped = threading.Event()
         self._http = _Http((host, port), _Handler)
         self._http.model = self
@@ -60,7 +60,7 @@ class ModelServer:
     def requests(self) -> tuple[Seen, ...]:
         return self.journal.seen()
 
-    def tokens(self, scenario: str | None = None, *, beside: bool = True) -> Tokens:
+    def tokens(self, scenario: str | None = None, *, beside: bool = True) -> TokenCount:
         """The counted usage, in all or for one scenario; `beside` includes titles and the like."""
         return self.journal.tokens(scenario, beside=beside)
 
@@ -137,7 +137,7 @@ class _Handler(BaseHTTPRequestHandler):
         if here:
             self._answer(speech, replace(ask, model=played.scenario.model or ask.model), played)
 
-    def _answer(self, speech: Speech, ask: Ask, played: Played) -> None:
+    def _answer(self, speech: Speech, ask: ModelAsk, played: Played) -> None:
         if _breaks(ask, played):
             self._break(speech, ask, played)
         elif played.fault is not None:
@@ -152,7 +152,7 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._send(200, speech.whole(ask, played.reply))
 
-    def _break(self, speech: Speech, ask: Ask, played: Played) -> None:
+    def _break(self, speech: Speech, ask: ModelAsk, played: Played) -> None:
         """Sends half an answer or none, then an error, silence or nothing."""
         self.close_connection = True
         if _in_stream(ask, played.step):
@@ -209,7 +209,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.rfile.readline()
         return data
 
-    def _note(self, path: str, ask: Ask, played: Played, status: int, whole: bool) -> None:
+    def _note(self, path: str, ask: ModelAsk, played: Played, status: int, whole: bool) -> None:
         usage = played.reply.usage
         self.server.model.journal.add(
             Seen(
@@ -228,15 +228,15 @@ class _Handler(BaseHTTPRequestHandler):
         )
 
 
-def _in_stream(ask: Ask, step: Step) -> bool:
+def _in_stream(ask: ModelAsk, step: ScenarioStep) -> bool:
     return ask.streamed and "stream" in (step.options.get("where"), step.value)
 
 
-def _breaks(ask: Ask, played: Played) -> bool:
+def _breaks(ask: ModelAsk, played: Played) -> bool:
     return played.step.kind in ("hang", "drop") or (played.fault is not None and _in_stream(ask, played.step))
 
 
-def _outcome(speech: Speech, ask: Ask, played: Played) -> tuple[int, bool]:
+def _outcome(speech: Speech, ask: ModelAsk, played: Played) -> tuple[int, bool]:
     """The status the client receives (0: none), and whether it gets a complete answer."""
     if _breaks(ask, played):
         return (200 if _in_stream(ask, played.step) else 0), False

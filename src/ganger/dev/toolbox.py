@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 
-from ganger.dev.conversation import Ask, Call, Tool, mapping
+from ganger.dev.conversation import ModelAsk, ModelCall, Tool, mapping
 
 _WRITERS = ("Write", "write_file", "write", "create_file", "create", "editor", "str_replace_editor")
 _SHELLS = (
@@ -24,13 +24,13 @@ _FOLDER = re.compile(
 )
 
 
-def folder(ask: Ask) -> str:
+def folder(ask: ModelAsk) -> str:
     """The client's working folder, as the conversation names it; empty if it does not."""
     found = [hit for text in ask.texts("system", "user") for hit in _FOLDER.findall(text)]
     return str(found[-1]).rstrip("/.") if found else ""
 
 
-def write(ask: Ask, path: str, content: str, cwd: str) -> Call:
+def write(ask: ModelAsk, path: str, content: str, cwd: str) -> ModelCall:
     """A call that writes a file: with the file tool if there is one, else with the shell."""
     tool = _named(ask.tools, _WRITERS, _PATHS, _CONTENTS)
     if tool is None:
@@ -42,19 +42,19 @@ def write(ask: Ask, path: str, content: str, cwd: str) -> Call:
     known = _first(tool, _PATHS, whole) | _first(tool, _CONTENTS, content)
     if "command" in _properties(tool):
         known["command"] = "create"
-    return Call(tool.name, _filled(tool, known))
+    return ModelCall(tool.name, _filled(tool, known))
 
 
-def run(ask: Ask, command: str) -> Call:
+def run(ask: ModelAsk, command: str) -> ModelCall:
     """A call of the client's shell tool."""
     tool = _named(ask.tools, _SHELLS, _COMMANDS)
     if tool is None:
-        return Call("shell", {"command": command})
+        return ModelCall("shell", {"command": command})
     name = next(n for n in _COMMANDS if n in _properties(tool))
     value: object = command
     if mapping(_properties(tool)[name]).get("type") == "array":
         value = [command] if name == "commands" else ["bash", "-lc", command]
-    return Call(tool.name, _filled(tool, {name: value}))
+    return ModelCall(tool.name, _filled(tool, {name: value}))
 
 
 def fit(schema: Mapping[str, object], text: str = "ok") -> object:

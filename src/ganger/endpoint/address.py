@@ -35,7 +35,7 @@ _SOCKET_MODE = 0o666
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class EndpointAddress:
     """`url` is empty if nothing listens on loopback."""
 
     socket: Path
@@ -49,7 +49,7 @@ class Address:
             return 0
 
 
-def find(folder: Path) -> Address:
+def find(folder: Path) -> EndpointAddress:
     """The address of the run's previous lead, as far as it can be used again; else a new one."""
     run = f"{os.geteuid()}:{folder.absolute()}".encode(errors="surrogateescape")
     name = f"{_PREFIX}{hashlib.sha256(run).hexdigest()[:16]}"
@@ -57,16 +57,16 @@ def find(folder: Path) -> Address:
     usable = [*([own] if os.access(own, os.W_OK | os.X_OK) else []), *_temporary()]
     try:
         told = json.loads((folder / FILE).read_text(encoding="utf-8"))
-        before = Address(Path(str(told["socket"])), str(told["url"]))
+        before = EndpointAddress(Path(str(told["socket"])), str(told["url"]))
     except (OSError, ValueError, TypeError, KeyError):
-        before = Address(Path())
+        before = EndpointAddress(Path())
     places = [place / name for place in usable]
     if before.socket.name == _SOCKET and _is_of_run(before.socket.parent, places):
         places.insert(0, before.socket.parent)
     # A guessable name could be taken beforehand, and only its owner or root could remove it.
     free = next((place for place in places if _can_be_ours(place)), None)
     chosen = free or usable[0] / f"{name}-{secrets.token_hex(8)}"
-    return Address(chosen / _SOCKET, before.url)
+    return EndpointAddress(chosen / _SOCKET, before.url)
 
 
 def _temporary() -> list[Path]:
@@ -100,7 +100,7 @@ def _is_ours_alone(found: os.stat_result) -> bool:
     return found.st_uid == os.geteuid() and not stat.S_IMODE(found.st_mode) & 0o022
 
 
-def publish(folder: Path, address: Address) -> None:
+def publish(folder: Path, address: EndpointAddress) -> None:
     """Writes the address atomically, readable only by the run's owner."""
     text = json.dumps({"socket": str(address.socket), "url": address.url, "protocol": PROTOCOL}) + "\n"
     fresh = folder / f".{FILE}.{os.getpid()}.new"

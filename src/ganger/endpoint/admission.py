@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ganger.contracts.worker import VERBS
-from ganger.endpoint.http1 import Head
-from ganger.endpoint.refusals import Refused, bad_request, no_token
+from ganger.endpoint.http1 import RequestHead
+from ganger.endpoint.refusals import RequestRefused, bad_request, no_token
 
 MCP = "mcp"
 BODY_LIMIT = 1 << 20
@@ -24,7 +24,7 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class Admission:
     """One way in. `hosts` are the only names it answers to, None: any; `uids` are the users who may use it, None: all.
 
     A web page that rebinds its own host name to this machine is recognised by that name.
@@ -54,51 +54,55 @@ def local_uids(others: frozenset[int]) -> frozenset[int]:
     return frozenset({0, os.geteuid()}) | others
 
 
-def _is_for_us(head: Head, door: Door) -> None:
+def _is_for_us(head: RequestHead, door: Admission) -> None:
     if door.hosts is not None and head.headers["host"] not in door.hosts:
-        raise Refused(403, "WRONG_DOOR", "the request was meant for another host", "use the address in GANGER_REPORT")
+        raise RequestRefused(
+            403, "WRONG_DOOR", "the request was meant for another host", "use the address in GANGER_REPORT"
+        )
 
 
-def _is_from_no_page(head: Head, _door: Door) -> None:
+def _is_from_no_page(head: RequestHead, _door: Admission) -> None:
     if "origin" in head.headers or head.headers.get("sec-fetch-site", "none") != "none":
-        raise Refused(403, "WRONG_DOOR", "requests from browsers are refused", "use a program instead")
+        raise RequestRefused(403, "WRONG_DOOR", "requests from browsers are refused", "use a program instead")
 
 
-def _is_known(head: Head, _door: Door) -> None:
+def _is_known(head: RequestHead, _door: Admission) -> None:
     if head.target not in _PLACES:
-        raise Refused(404, "NO_VERB", "there is nothing here", f"known paths: {', '.join(_PLACES)}")
+        raise RequestRefused(404, "NO_VERB", "there is nothing here", f"known paths: {', '.join(_PLACES)}")
 
 
-def _is_post(head: Head, _door: Door) -> None:
+def _is_post(head: RequestHead, _door: Admission) -> None:
     if head.method != "POST":
-        raise Refused(405, "WRONG_METHOD", "only POST is accepted", "use POST", {"Allow": "POST"})
+        raise RequestRefused(405, "WRONG_METHOD", "only POST is accepted", "use POST", {"Allow": "POST"})
 
 
-def _is_json(head: Head, _door: Door) -> None:
+def _is_json(head: RequestHead, _door: Admission) -> None:
     plain = head.headers.get("content-encoding", "identity").lower() == "identity"
     if not plain or not _JSON.fullmatch(head.headers.get("content-type", "")):
-        raise Refused(415, "WRONG_TYPE", "only JSON is accepted", "send Content-Type: application/json")
+        raise RequestRefused(415, "WRONG_TYPE", "only JSON is accepted", "send Content-Type: application/json")
 
 
-def _is_measured(head: Head, _door: Door) -> None:
+def _is_measured(head: RequestHead, _door: Admission) -> None:
     if head.length is None:
-        raise Refused(411, "BAD_REQUEST", "the request has no length", "send Content-Length")
+        raise RequestRefused(411, "BAD_REQUEST", "the request has no length", "send Content-Length")
     if head.headers.get("expect", "100-continue").lower() != "100-continue":
-        raise Refused(417, "BAD_REQUEST", "the Expect header is not supported", "remove the header Expect")
+        raise RequestRefused(417, "BAD_REQUEST", "the Expect header is not supported", "remove the header Expect")
 
 
-def _fits(head: Head, _door: Door) -> None:
+def _fits(head: RequestHead, _door: Admission) -> None:
     largest = REPORT_LIMIT if _PLACES.get(head.target) in (MCP, "report") else BODY_LIMIT
     if (head.length or 0) > largest:
-        raise Refused(413, "REQUEST_TOO_LARGE", f"the body is larger than {largest} bytes", "send less, or in parts")
+        raise RequestRefused(
+            413, "REQUEST_TOO_LARGE", f"the body is larger than {largest} bytes", "send less, or in parts"
+        )
 
 
-def _has_token(head: Head, _door: Door) -> None:
+def _has_token(head: RequestHead, _door: Admission) -> None:
     if token_of(head) is None:
         raise no_token()
 
 
-def token_of(head: Head) -> str | None:
+def token_of(head: RequestHead) -> str | None:
     scheme, _, token = head.headers.get("authorization", "").partition(" ")
     return token if scheme.lower() == "bearer" and looks_like_token(token) else None
 
@@ -107,7 +111,7 @@ def looks_like_token(text: str) -> bool:
     return _TOKEN.fullmatch(text) is not None
 
 
-Rule = Callable[[Head, Door], None]
+Rule = Callable[[RequestHead, Admission], None]
 RULES: tuple[Rule, ...] = (
     _is_for_us,
     _is_from_no_page,
@@ -120,7 +124,7 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def admit(head: Head, door: Door, rules: tuple[Rule, ...] = RULES) -> Ticket:
+def admit(head: RequestHead, door: Admission, rules: tuple[Rule, ...] = RULES) -> Ticket:
     """Raises Refused."""
     for rule in rules:
         rule(head, door)

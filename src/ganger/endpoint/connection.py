@@ -6,10 +6,19 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from ganger.endpoint.admission import Door, Rule, Ticket, admit
+from ganger.endpoint.admission import Admission, Rule, Ticket, admit
 from ganger.endpoint.capacity import SCRATCH, Hall
-from ganger.endpoint.http1 import CONTINUE, END, HEAD_LIMIT, Answer, Head, check_first_line, parse_head, render
-from ganger.endpoint.refusals import Refused, lead_busy, too_many
+from ganger.endpoint.http1 import (
+    CONTINUE,
+    END,
+    HEAD_LIMIT,
+    HttpAnswer,
+    RequestHead,
+    check_first_line,
+    parse_head,
+    render,
+)
+from ganger.endpoint.refusals import RequestRefused, lead_busy, too_many
 
 READ_WITHIN_SEC = 10.0
 _IDLE_SEC = 120.0
@@ -17,15 +26,17 @@ _LINGER_SEC = 2.0
 _LINGER_BYTES = 16 << 20
 
 Gone = asyncio.Future[None]
-Serve = Callable[[Head, Ticket, bytes, str, Gone], Awaitable[Answer]]
+Serve = Callable[[RequestHead, Ticket, bytes, str, Gone], Awaitable[HttpAnswer]]
 
 
 class _Over(Exception):
     """The connection is closed; no answer is possible."""
 
 
-class Line(asyncio.BufferedProtocol):
-    def __init__(self, hall: Hall, door: Door, serve: Serve, rules: tuple[Rule, ...], read_within_sec: float) -> None:
+class Connection(asyncio.BufferedProtocol):
+    def __init__(
+        self, hall: Hall, door: Admission, serve: Serve, rules: tuple[Rule, ...], read_within_sec: float
+    ) -> None:
         self._hall, self._door, self._serve, self._rules = hall, door, serve, rules
         self._read_within_sec = read_within_sec
         self._loop = asyncio.get_running_loop()
@@ -108,7 +119,7 @@ class Line(asyncio.BufferedProtocol):
                 pass
         except _Over:
             pass
-        except Refused as refused:
+        except RequestRefused as refused:
             self._write(_refusal(refused), close=True)
             await self._linger()
         finally:
@@ -139,7 +150,7 @@ class Line(asyncio.BufferedProtocol):
             await self._written()
         return not close
 
-    async def _head(self, give_up_at: float) -> Head:
+    async def _head(self, give_up_at: float) -> RequestHead:
         looked, begun = 0, False
         while True:
             end = self._inbox.find(END, max(0, looked - len(END)))
@@ -150,7 +161,7 @@ class Line(asyncio.BufferedProtocol):
                 check_first_line(bytes(self._inbox[:HEAD_LIMIT]))
             looked = len(self._inbox)
             if end >= 0 or looked > HEAD_LIMIT:
-                raise Refused(
+                raise RequestRefused(
                     431, "REQUEST_TOO_LARGE", f"the head is larger than {HEAD_LIMIT} bytes", "send fewer headers"
                 )
             if not await self._has(looked + 1, give_up_at - self._loop.time()):
@@ -235,7 +246,7 @@ class Line(asyncio.BufferedProtocol):
             self.gone.set_result(None)
         self._news.set()
 
-    def _write(self, answer: Answer, *, close: bool) -> None:
+    def _write(self, answer: HttpAnswer, *, close: bool) -> None:
         self._send(render(answer, close=close))
 
     def _send(self, data: bytes) -> None:
@@ -243,9 +254,9 @@ class Line(asyncio.BufferedProtocol):
             self._transport.write(data)
 
 
-def _refusal(refused: Refused) -> Answer:
-    return Answer.of(refused.reply.status, refused.reply.body, refused.headers)
+def _refusal(refused: RequestRefused) -> HttpAnswer:
+    return HttpAnswer.of(refused.reply.status, refused.reply.body, refused.headers)
 
 
-def _too_slow() -> Refused:
-    return Refused(408, "TOO_SLOW", "the request did not arrive in time", "send it without pauses")
+def _too_slow() -> RequestRefused:
+    return RequestRefused(408, "TOO_SLOW", "the request did not arrive in time", "send it without pauses")

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
-from ganger.endpoint.refusals import Refused, bad_request
+from ganger.endpoint.refusals import RequestRefused, bad_request
 
 HEAD_LIMIT = 16 * 1024
 END = b"\r\n\r\n"
@@ -26,7 +26,7 @@ _ONCE = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class RequestHead:
     """The head of a request. `headers` have lower-case names; `length` is None if none was given."""
 
     method: str
@@ -40,7 +40,7 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpAnswer:
     """`body` is encoded JSON; None: no body."""
 
     status: int
@@ -48,7 +48,7 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, status: int, value: object, headers: Mapping[str, str] | None = None) -> Answer:
+    def of(cls, status: int, value: object, headers: Mapping[str, str] | None = None) -> HttpAnswer:
         """Raises TypeError or ValueError for what HTTP or JSON cannot express."""
         return cls(HTTPStatus(status), json.dumps(value, allow_nan=False).encode("ascii"), headers or {})
 
@@ -61,7 +61,7 @@ def check_first_line(begun: bytes) -> None:
     _request_line(line[:-1])
 
 
-def parse_head(raw: bytes) -> Head:
+def parse_head(raw: bytes) -> RequestHead:
     """Parses a head without its empty line; raises Refused."""
     first, *lines = raw.split(b"\r\n")
     if any(mark in line for line in (first, *lines) for mark in (b"\r", b"\n")):
@@ -70,7 +70,7 @@ def parse_head(raw: bytes) -> Head:
     headers = _headers(lines)
     if not headers.get("host"):
         raise bad_request("the request has no Host header")
-    return Head(method, target, headers, _length(headers))
+    return RequestHead(method, target, headers, _length(headers))
 
 
 def _request_line(line: bytes) -> tuple[str, str]:
@@ -79,13 +79,13 @@ def _request_line(line: bytes) -> tuple[str, str]:
         raise bad_request("the first line is not an HTTP request")
     method, target, version = (part.decode("ascii") for part in found.groups())
     if version != "HTTP/1.1":
-        raise Refused(505, "BAD_REQUEST", "only HTTP/1.1 is supported", "ganger worker does it for you")
+        raise RequestRefused(505, "BAD_REQUEST", "only HTTP/1.1 is supported", "ganger worker does it for you")
     return method, target
 
 
 def _headers(lines: list[bytes]) -> dict[str, str]:
     if len(lines) > _MOST_HEADERS:
-        raise Refused(431, "REQUEST_TOO_LARGE", f"there are more than {_MOST_HEADERS} headers", "send fewer")
+        raise RequestRefused(431, "REQUEST_TOO_LARGE", f"there are more than {_MOST_HEADERS} headers", "send fewer")
     headers: dict[str, str] = {}
     for line in lines:
         raw_name, colon, raw_value = line.partition(b":")
@@ -104,7 +104,7 @@ def _length(headers: Mapping[str, str]) -> int | None:
     length = headers.get("content-length")
     if "transfer-encoding" in headers:
         status = 411 if length is None else 400
-        raise Refused(status, "BAD_REQUEST", "Transfer-Encoding is not supported", "send Content-Length instead")
+        raise RequestRefused(status, "BAD_REQUEST", "Transfer-Encoding is not supported", "send Content-Length instead")
     if length is None:
         return None
     if not _LENGTH.fullmatch(length):
@@ -112,7 +112,7 @@ def _length(headers: Mapping[str, str]) -> int | None:
     return int(length)
 
 
-def render(answer: Answer, *, close: bool) -> bytes:
+def render(answer: HttpAnswer, *, close: bool) -> bytes:
     """The answer as bytes. No header lets a web page read it."""
     body = answer.body or b""
     headers = {

@@ -14,10 +14,10 @@ from typing import Any
 import ganger
 from ganger.contracts.worker import VERBS
 from ganger.endpoint.admission import looks_like_token
-from ganger.endpoint.http1 import Answer, Head
+from ganger.endpoint.http1 import HttpAnswer, RequestHead
 from ganger.endpoint.mcp_tools import INSTRUCTIONS, tools
-from ganger.endpoint.refusals import Refused
-from ganger.ports import Reply, Request
+from ganger.endpoint.refusals import RequestRefused
+from ganger.ports import Reply, WorkerCall
 
 HANDSHAKE = ("2025-03-26", "2025-06-18", "2025-11-25")
 STATELESS = ("2026-07-28",)
@@ -35,7 +35,7 @@ _HEADER_MISMATCH, _UNSUPPORTED_VERSION = -32020, -32022
 _STATUS = {_NO_METHOD: 404}
 _ALWAYS_BAD = (_INVALID_REQUEST, _HEADER_MISMATCH)
 
-Ask = Callable[[Request, asyncio.Future[None]], Awaitable[Reply]]
+Ask = Callable[[WorkerCall, asyncio.Future[None]], Awaitable[Reply]]
 Json = Mapping[str, Any]
 
 
@@ -56,7 +56,7 @@ class Mcp:
     def tools(self) -> list[dict[str, Any]]:
         return tools()
 
-    async def answer(self, head: Head, token: str, value: object, gone: asyncio.Future[None]) -> Answer:
+    async def answer(self, head: RequestHead, token: str, value: object, gone: asyncio.Future[None]) -> HttpAnswer:
         """Raises Refused for an unknown token; every other fault is a JSON-RPC answer."""
         version = head.headers.get("mcp-protocol-version", _BATCHES)
         if version not in SUPPORTED:
@@ -68,24 +68,24 @@ class Mcp:
         if version != _BATCHES or not 0 < len(value) <= _MOST_IN_BATCH:
             return _fault(None, RpcFault(_INVALID_REQUEST, f"one to {_MOST_IN_BATCH} requests in a batch"), 400)
         answers = [said for message in value if (said := await call.one_of_many(message)) is not None]
-        return Answer.of(200, answers) if answers else Answer(202)
+        return HttpAnswer.of(200, answers) if answers else HttpAnswer(202)
 
 
 class _Call:
     """The content of one POST."""
 
-    def __init__(self, mcp: Mcp, head: Head, token: str, version: str, gone: asyncio.Future[None]) -> None:
+    def __init__(self, mcp: Mcp, head: RequestHead, token: str, version: str, gone: asyncio.Future[None]) -> None:
         self._mcp, self._head, self._token, self._version, self._gone = mcp, head, token, version, gone
         self._stateless = version in STATELESS
 
-    async def alone(self, message: object) -> Answer:
+    async def alone(self, message: object) -> HttpAnswer:
         """In handshake revisions errors are sent with status 200: only JSON-RPC says what is wrong."""
         try:
             said = await self._answered(message)
         except RpcFault as fault:
             status = _STATUS.get(fault.code, 400) if self._stateless or fault.code in _ALWAYS_BAD else 200
             return _fault(_id_of(message), fault, status)
-        return Answer(202) if said is None else Answer.of(200, said)
+        return HttpAnswer(202) if said is None else HttpAnswer.of(200, said)
 
     async def one_of_many(self, message: object) -> Json | None:
         try:
@@ -153,9 +153,9 @@ class _Call:
 
     async def _require_known(self) -> None:
         """Raises for a token that is not of this run: it learns nothing, not even the list of tools."""
-        reply = await self._mcp.ask(Request("messages", self._token, {}, _CARRIER), self._gone)
+        reply = await self._mcp.ask(WorkerCall("messages", self._token, {}, _CARRIER), self._gone)
         if reply.status in (401, 503):
-            raise Refused(
+            raise RequestRefused(
                 reply.status, str(reply.body.get("code", "WORKER_UNKNOWN")), str(reply.body.get("message", ""))
             )
 
@@ -169,11 +169,11 @@ class _Call:
         token = body.pop("token", self._token) if name != "next" else self._token
         try:
             if not isinstance(token, str) or not looks_like_token(token):
-                raise Refused(401, "WORKER_UNKNOWN", "unknown token", "use the token that next gave you")
+                raise RequestRefused(401, "WORKER_UNKNOWN", "unknown token", "use the token that next gave you")
             if token != self._token:
                 self._mcp.slow_down(token)
-            reply = await self._mcp.ask(Request(name, token, body, _CARRIER), self._gone)
-        except Refused as refused:
+            reply = await self._mcp.ask(WorkerCall(name, token, body, _CARRIER), self._gone)
+        except RequestRefused as refused:
             reply = refused.reply
         return _tool_result(reply)
 
@@ -192,5 +192,5 @@ def _id_of(message: object) -> str | int | None:
     return found if isinstance(found, str | int) and not isinstance(found, bool) else None
 
 
-def _fault(name: str | int | None, fault: RpcFault, status: int) -> Answer:
-    return Answer.of(status, {"jsonrpc": "2.0", "id": name, "error": fault.error})
+def _fault(name: str | int | None, fault: RpcFault, status: int) -> HttpAnswer:
+    return HttpAnswer.of(status, {"jsonrpc": "2.0", "id": name, "error": fault.error})

@@ -13,15 +13,15 @@ from typing import Any
 from ganger.contracts.parser import MOST_VALUES
 from ganger.contracts.reading.strict_json import DocumentFault, check_count, loads
 from ganger.endpoint import address as places
-from ganger.endpoint.admission import MCP, RULES, Door, Rule, Ticket, local_uids
+from ganger.endpoint.admission import MCP, RULES, Admission, Rule, Ticket, local_uids
 from ganger.endpoint.capacity import Hall
-from ganger.endpoint.connection import READ_WITHIN_SEC, Gone, Line
-from ganger.endpoint.http1 import Answer, Head
+from ganger.endpoint.connection import READ_WITHIN_SEC, Connection, Gone
+from ganger.endpoint.http1 import HttpAnswer, RequestHead
 from ganger.endpoint.mcp import Mcp
 from ganger.endpoint.rate import Pace
-from ganger.endpoint.refusals import Refused, bad_request, lead_busy, too_often
+from ganger.endpoint.refusals import RequestRefused, bad_request, lead_busy, too_often
 from ganger.errors import GangerError
-from ganger.ports import Handler, Reply, Request
+from ganger.ports import Handler, Reply, WorkerCall
 
 # These requests only wait: nothing is lost if the client has gone.
 _WAITING = frozenset({"next", "messages"})
@@ -78,7 +78,7 @@ class ReportServer:
             raise
 
     async def _open_socket(self) -> None:
-        door = Door("socket", uids=local_uids(self._peers))
+        door = Admission("socket", uids=local_uids(self._peers))
         listening = places.listen_here(self.socket)
         self._made = self.socket.lstat()
         loop = asyncio.get_running_loop()
@@ -89,15 +89,15 @@ class ReportServer:
     async def _open_loopback(self) -> None:
         listening = places.listen_on_loopback(self._port, self._before.port)
         port = listening.getsockname()[1]
-        door = Door("http", hosts=frozenset({f"{places.HOST}:{port}", f"localhost:{port}"}))
+        door = Admission("http", hosts=frozenset({f"{places.HOST}:{port}", f"localhost:{port}"}))
         loop = asyncio.get_running_loop()
         made = await loop.create_server(lambda: self._line(door), sock=listening, backlog=places.AT_ONCE)
         listening.listen(places.BACKLOG)
         self._servers.append(made)
         self._address = replace(self._address, url=f"http://{places.HOST}:{port}")
 
-    def _line(self, door: Door) -> Line:
-        return Line(self._hall, door, self._serve, self._rules, self._read_within_sec)
+    def _line(self, door: Admission) -> Connection:
+        return Connection(self._hall, door, self._serve, self._rules, self._read_within_sec)
 
     async def close(self) -> None:
         """Waiting requests are told to retry; requests being recorded are recorded and answered."""
@@ -109,39 +109,39 @@ class ReportServer:
         self._made = None
         if self._leaving is not None and not self._leaving.done():
             self._leaving.set_result(None)
-        talks = [line.finish() for line in list(self._hall.guests) if isinstance(line, Line)]
+        talks = [line.finish() for line in list(self._hall.guests) if isinstance(line, Connection)]
         left = {task for task in (*talks, *self._under_way) if task is not None and not task.done()}
         if left:
             await asyncio.wait(left, timeout=_ENDS_WITHIN_SEC)
 
     # --- a request --------------------------------------------------------------------------------------------------
 
-    async def _serve(self, head: Head, ticket: Ticket, body: bytes, carrier: str, gone: Gone) -> Answer:
+    async def _serve(self, head: RequestHead, ticket: Ticket, body: bytes, carrier: str, gone: Gone) -> HttpAnswer:
         """Answers a request; of an internal error the worker only learns that nothing was accepted."""
         try:
             return await self._answer(head, ticket, body, carrier, gone)
-        except Refused as refused:
+        except RequestRefused as refused:
             said = refused
         except Exception as problem:  # noqa: BLE001 - the connection goes on
             _tell(ticket.place, problem)
             said = lead_busy()
-        return Answer.of(said.reply.status, said.reply.body, said.headers)
+        return HttpAnswer.of(said.reply.status, said.reply.body, said.headers)
 
-    async def _answer(self, head: Head, ticket: Ticket, body: bytes, carrier: str, gone: Gone) -> Answer:
+    async def _answer(self, head: RequestHead, ticket: Ticket, body: bytes, carrier: str, gone: Gone) -> HttpAnswer:
         self._slow_down(ticket.token, len(body))
         value = _parsed(body) if len(body) <= _SMALL else await self._parsed_aside(ticket, body, carrier, gone)
         if ticket.place == MCP:
             return await self._mcp.answer(head, ticket.token, value, gone)
         if not isinstance(value, dict):
             raise bad_request("the body is not a JSON object")
-        reply = await self._ask(Request(ticket.place, ticket.token, value, carrier), gone)
-        return Answer.of(reply.status, {"ok": reply.status < 400, **reply.body}, _later(reply))
+        reply = await self._ask(WorkerCall(ticket.place, ticket.token, value, carrier), gone)
+        return HttpAnswer.of(reply.status, {"ok": reply.status < 400, **reply.body}, _later(reply))
 
     async def _parsed_aside(self, ticket: Ticket, body: bytes, carrier: str, gone: Gone) -> object:
         """Parses a large body in a thread: only from known tokens and one at a time, while others are answered."""
-        known = await self._ask(Request("messages", ticket.token, {}, carrier), gone)
+        known = await self._ask(WorkerCall("messages", ticket.token, {}, carrier), gone)
         if known.status == _UNKNOWN:
-            raise Refused(_UNKNOWN, str(known.body.get("code")), str(known.body.get("message")))
+            raise RequestRefused(_UNKNOWN, str(known.body.get("code")), str(known.body.get("message")))
         async with self._parsing:
             return await asyncio.to_thread(_parsed, body)
 
@@ -150,14 +150,14 @@ class ReportServer:
         if wait_sec:
             raise too_often(wait_sec)
 
-    async def _ask(self, request: Request, gone: Gone) -> Reply:
+    async def _ask(self, request: WorkerCall, gone: Gone) -> Reply:
         """The lead's reply."""
         if not _only_waits(request):
             return await self._reply(request, gone)
         with self._hall.wait(gone, request.verb, request.token, alone=request.verb == "messages"):
             return await self._reply(request, gone)
 
-    async def _reply(self, request: Request, gone: Gone) -> Reply:
+    async def _reply(self, request: WorkerCall, gone: Gone) -> Reply:
         """The lead's reply; a request that only waits is given up when its client has gone."""
         assert self._handle is not None and self._leaving is not None
         task = asyncio.ensure_future(self._handle(request))
@@ -179,7 +179,7 @@ class ReportServer:
         raise lead_busy()
 
 
-def _only_waits(request: Request) -> bool:
+def _only_waits(request: WorkerCall) -> bool:
     """Whether it may take long although it only waits."""
     body = request.body if isinstance(request.body, dict) else {}
     return request.verb in _WAITING and (request.verb == "next" or bool(body.get("wait_sec")))
@@ -210,7 +210,7 @@ def _parsed(body: bytes) -> object:
     except UnicodeDecodeError:
         raise bad_request("the body is not UTF-8") from None
     except DocumentFault as fault:
-        raise Refused(
+        raise RequestRefused(
             400, fault.code, f"the body is not acceptable JSON: {fault}", "fix it and send it again"
         ) from None
 

@@ -12,9 +12,9 @@ from ganger.core.model.ledger import NO_RULES
 from ganger.core.model.records import TaskSpec, TaskState
 from ganger.core.names import verify_log, worker_log
 from ganger.core.vocabulary import FailureClass
-from ganger.engine.resources.run_resources import Tools, one_line
-from ganger.engine.stop_guard import Gate
-from ganger.engine.verification.checks import Why, seconds, step_records
+from ganger.engine.resources.run_resources import RunResources, one_line
+from ganger.engine.stop_guard import StopGuard
+from ganger.engine.verification.checks import WhyRed, seconds, step_records
 from ganger.engine.verification.steps import Verdict
 from ganger.errors import WriteRefused
 from ganger.ports import RoleRules, Rules
@@ -50,8 +50,8 @@ class Lost(Exception):
     """The keeper died under the agent, or a power cut took its answer: nobody saw how it ended."""
 
 
-class Case:
-    def __init__(self, tools: Tools, task: str, gate: Gate, *, again: bool) -> None:
+class RunningAttempt:
+    def __init__(self, tools: RunResources, task: str, gate: StopGuard, *, again: bool) -> None:
         """`again`: an earlier lead began it."""
         self.tools, self.gate, self.task, self.again = tools, gate, task, again
         self.state = tools.journal.state
@@ -114,7 +114,7 @@ class Case:
         problem.refused = True
         return problem
 
-    def red(self, why: Why) -> Failed:
+    def red(self, why: WhyRed) -> Failed:
         problem = self.failed(why.failure_class, why.signal, why.detail, why.reminder)
         problem.failed = replace(problem.failed, undecided=why.undecided)
         problem.goes_on, problem.refused = why.goes_on, why.refused

@@ -7,7 +7,7 @@ from ganger.core import events as ev
 from ganger.core.model.records import Ended, Question, TaskState
 from ganger.core.state.apply_worker import BY_PERSON
 from ganger.core.vocabulary import BlockReason, FailureClass
-from ganger.engine.attempt_context import Case, Failed
+from ganger.engine.attempt_context import Failed, RunningAttempt
 from ganger.errors import EXIT_BLOCKED, EXIT_CHECKPOINT, EXIT_ESCALATED
 
 UNTOLD = "untold"
@@ -53,7 +53,7 @@ def heed_person(task: TaskState) -> None:
         raise Left(worker.verdict, worker.why)
 
 
-def meaning(case: Case, ended: Ended) -> Failed | None:
+def meaning(case: RunningAttempt, ended: Ended) -> Failed | None:
     """Z07: why there is no answer, where Ganger itself or the worker said so; raises Left where somebody goes on."""
     worker = case.now.worker
     if worker is None:
@@ -74,7 +74,7 @@ def meaning(case: Case, ended: Ended) -> Failed | None:
     return None
 
 
-def _asked(case: Case) -> Failed:
+def _asked(case: RunningAttempt) -> Failed:
     """Z06: it ended with a question. Whoever is answered begins again, but not for ever."""
     asked = open_question(case)
     if asked is not None:
@@ -93,7 +93,7 @@ def _asked(case: Case) -> Failed:
     raise Left("answered", "what its worker had asked is answered")
 
 
-def open_question(case: Case) -> Question | None:
+def open_question(case: RunningAttempt) -> Question | None:
     """What this attempt's worker asked and nobody has answered yet."""
     asked = case.state.questions.values()
     return next((q for q in asked if q.task == case.task and q.attempt == case.number and q.answer is None), None)

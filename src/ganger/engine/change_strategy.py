@@ -16,7 +16,7 @@ FoundWork = Literal["whole", "there", "aside", "undone"]
 Reader = Callable[[Ended], Awaitable[TaskResult]]
 
 
-class Road(Protocol):
+class ChangeStrategy(Protocol):
     """Every step first looks whether it was done already."""
 
     @property

@@ -40,24 +40,24 @@ from ganger.core.state.indexes import is_delivering
 from ganger.core.times import stamp
 from ganger.core.vocabulary import RunStatus, TaskStatus
 from ganger.engine.attempt.attempt import Attempt
-from ganger.engine.attempt_context import Case
-from ganger.engine.change_strategy import Road
+from ganger.engine.attempt_context import RunningAttempt
+from ganger.engine.change_strategy import ChangeStrategy
 from ganger.engine.changes.deleted_folder import FolderDeleted, until_deleted
-from ganger.engine.changes.direct import InPlace
-from ganger.engine.changes.repositories import Branches
-from ganger.engine.changes.shared_folder import Company
+from ganger.engine.changes.direct import DirectChanges
+from ganger.engine.changes.repositories import Repositories
+from ganger.engine.changes.shared_folder import SharedFolder
 from ganger.engine.files import LEASE_SEC, RENEW_SEC, boot_seconds
 from ganger.engine.healing.heal_round import Healing, heal_started, write_in_place
 from ganger.engine.healing.learned_rules import write_rules
 from ganger.engine.output.progress import ProgressLog
 from ganger.engine.output.report import write_report
-from ganger.engine.output.state_file import Projector
+from ganger.engine.output.state_file import StateFile
 from ganger.engine.output.usage import write_usage
 from ganger.engine.recover import recover
-from ganger.engine.resources.run_resources import Tools
-from ganger.engine.stop_guard import Gate
+from ganger.engine.resources.run_resources import RunResources
+from ganger.engine.stop_guard import StopGuard
 from ganger.engine.workers.file_protocol import sweep_desks
-from ganger.engine.workers.gateway import Reception
+from ganger.engine.workers.gateway import WorkerGateway
 from ganger.errors import GangerError, LeadLost
 from ganger.ports import Command, Entry
 
@@ -109,7 +109,7 @@ class Lead:
 
     def __init__(
         self,
-        tools: Tools,
+        tools: RunResources,
         order: Order,
         *,
         grace_sec: float = 5.0,
@@ -120,14 +120,14 @@ class Lead:
         self.tools, self.order, self.grace_sec = tools, order, grace_sec
         self.journal = tools.journal
         self.state: RunState = tools.journal.state
-        self.projector = Projector(tools.folder, self.state, tools.clock)
+        self.projector = StateFile(tools.folder, self.state, tools.clock)
         self.progress = ProgressLog(tools.folder, tools.journal, tools.checks.profiles)
-        self._gate = Gate(tools.launcher, self.state)
+        self._gate = StopGuard(tools.launcher, self.state)
         self._tasks: set[asyncio.Task[None]] = set()
         self._attempts: dict[str, Attempt] = {}
-        self._company = Company(tools.watch, tools.fixed, self.state)
-        self._branches = Branches(tools, self._gate, self._spawn) if tools.repositories else None
-        self._reception = Reception(tools, self._gate, self._claim)
+        self._company = SharedFolder(tools.watch, tools.fixed, self.state)
+        self._branches = Repositories(tools, self._gate, self._spawn) if tools.repositories else None
+        self._reception = WorkerGateway(tools, self._gate, self._claim)
         self._claiming = asyncio.Lock()
         self._duties: list[asyncio.Task[None]] = []
         self._problem: BaseException | None = None
@@ -444,8 +444,10 @@ class Lead:
         return True
 
     def _attempt(self, name: str, *, again: bool = False) -> Attempt:
-        case = Case(self.tools, name, self._gate.of_attempt(), again=again)
-        road: Road = InPlace(case, self._company) if self._branches is None else self._branches.road(case)
+        case = RunningAttempt(self.tools, name, self._gate.of_attempt(), again=again)
+        road: ChangeStrategy = (
+            DirectChanges(case, self._company) if self._branches is None else self._branches.road(case)
+        )
         return Attempt(case, road)
 
     def _seen(self, names: list[str]) -> list[ev.Event]:

@@ -18,18 +18,18 @@ class Stopped(Exception):
     """The run is being stopped; the attempt that meets this counts for nothing."""
 
 
-class Gate:
+class StopGuard:
     """A launcher that refuses to start once it is shut."""
 
-    def __init__(self, launcher: Launcher, state: RunState, whole: Gate | None = None) -> None:
+    def __init__(self, launcher: Launcher, state: RunState, whole: StopGuard | None = None) -> None:
         """`whole`: this one is the part of it that one attempt goes through."""
         self._launcher, self._state, self._whole = launcher, state, whole
         self._is_shut = False
         self._started: list[str] = []
 
-    def of_attempt(self) -> Gate:
+    def of_attempt(self) -> StopGuard:
         """Remembers what is started through it, so that all of it can be ended."""
-        return Gate(self._launcher, self._state, self)
+        return StopGuard(self._launcher, self._state, self)
 
     @property
     def _shut(self) -> bool:

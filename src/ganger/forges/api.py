@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from ganger.errors import ForgeDenied, ForgeError, ForgeUnreachable
-from ganger.forges.http.client import Answer, Ask, Client, Tally, scrub
+from ganger.forges.http.client import Client, ForgeAnswer, ForgeAsk, Tally, scrub
 from ganger.forges.settings import ForgeSettings
 from ganger.forges.untrusted import Row, number, row, rows, text
 
@@ -24,7 +24,7 @@ class Listed:
     digest: str
 
 
-def total_of(answer: Answer, *, counted: bool = True) -> int:
+def total_of(answer: ForgeAnswer, *, counted: bool = True) -> int:
     """How long the whole list is, where the answer says so; -1: it does not. `counted`: its body may be believed."""
     said = answer.headers.get("x-total-count") or answer.headers.get("x-total") or ""
     if said.isascii() and said.isdigit() and len(said) < 10:
@@ -32,7 +32,7 @@ def total_of(answer: Answer, *, counted: bool = True) -> int:
     return number(row(answer.json()), "total_count", -1) if counted else -1
 
 
-def at_end(answer: Answer, *, seen: int, part: int, size: int, counted: bool = True) -> bool:
+def at_end(answer: ForgeAnswer, *, seen: int, part: int, size: int, counted: bool = True) -> bool:
     """Whether this page was the last. A server may give fewer rows than it was asked for, so a short page says that
     only where nothing else does."""
     total = total_of(answer, counted=counted)
@@ -81,10 +81,12 @@ class Site:
             self._login = text(found, "login") or text(found, "username")
         return self._login or ""
 
-    async def get(self, path: str, query: Mapping[str, str | int] | None = None, also: Collection[int] = ()) -> Answer:
-        return await self.ask(Ask("GET", path, query or {}), also=also)
+    async def get(
+        self, path: str, query: Mapping[str, str | int] | None = None, also: Collection[int] = ()
+    ) -> ForgeAnswer:
+        return await self.ask(ForgeAsk("GET", path, query or {}), also=also)
 
-    async def ask(self, ask: Ask, *, also: Collection[int] = ()) -> Answer:
+    async def ask(self, ask: ForgeAsk, *, also: Collection[int] = ()) -> ForgeAnswer:
         """An answer of success, or one of `also`; everything else is an error that says what to do."""
         token = self._read_token()
         whole = replace(ask, path=self._path(ask.path), tally=self.tally)
@@ -109,7 +111,7 @@ class Site:
                 break
         return Listed(tuple(found), bodies.hexdigest())
 
-    def listed(self, answer: Answer, under: str = "") -> list[Row]:
+    def listed(self, answer: ForgeAnswer, under: str = "") -> list[Row]:
         """The rows of an answer that must be JSON: a proxy's page of HTML is trouble, not an empty list."""
         value = answer.json()
         if not isinstance(value, dict | list) and answer.body.strip() != b"null":
@@ -124,7 +126,7 @@ class Site:
             return path
         return self.root + (self._repo + path[1:] if path == "R" or path.startswith("R/") else f"/{path}")
 
-    def _refusal(self, ask: Ask, answer: Answer, token: str) -> ForgeError:
+    def _refusal(self, ask: ForgeAsk, answer: ForgeAnswer, token: str) -> ForgeError:
         where = f"{self.client.address.name} ({self.project})"
         said = scrub(answer.message, token)
         told = f": {said}" if said else ""

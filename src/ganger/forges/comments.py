@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ganger.forges.api import REFUSED, Site
-from ganger.forges.http.client import Ask
+from ganger.forges.http.client import ForgeAsk
 from ganger.forges.untrusted import Row, row, text
 
 
@@ -28,9 +28,9 @@ async def keep_one(site: Site, at: Comments, mark: str, words: str) -> Row | Non
         return found
     body = {"body": words}
     if found is not None:
-        answer = await site.ask(Ask(at.method, f"{at.one}/{text(found, 'id')}", body=body), also=REFUSED)
+        answer = await site.ask(ForgeAsk(at.method, f"{at.one}/{text(found, 'id')}", body=body), also=REFUSED)
     else:
-        answer = await site.ask(Ask("POST", at.listed, body=body, repeats=False), also=REFUSED)
+        answer = await site.ask(ForgeAsk("POST", at.listed, body=body, repeats=False), also=REFUSED)
     return row(answer.json()) if answer.status not in REFUSED else None
 
 

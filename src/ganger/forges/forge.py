@@ -10,7 +10,7 @@ from ganger.core.delivery.forge_reviews import Review
 from ganger.core.model.ci import JobFact, RunFact
 from ganger.forges.api import Site
 from ganger.forges.ci.reader import Rung
-from ganger.forges.http.client import Ask
+from ganger.forges.http.client import ForgeAsk
 from ganger.forges.http.hosts import Hosts
 from ganger.forges.untrusted import row, text
 from ganger.ports.forge import Greeting, MergeAnswer, MergeRules, NewRequest, QueueLook, Request
@@ -84,7 +84,7 @@ class Opened:
 
     async def knock(self) -> None:
         path = "user" if self._site.has_token else "R"
-        await self._site.ask(Ask("GET", path, knocks=True), also=(403, 404))
+        await self._site.ask(ForgeAsk("GET", path, knocks=True), also=(403, 404))
 
     async def _user(self) -> tuple[str, tuple[str, ...]]:
         if not self._site.has_token:

@@ -13,10 +13,10 @@ from ganger.forges.ci.reader import Rung
 from ganger.forges.ci.workflow_runs import GITHUB, WorkflowRuns
 from ganger.forges.comments import Comments, keep_one
 from ganger.forges.forge import Opened
-from ganger.forges.http.client import Ask, scrub
+from ganger.forges.http.client import ForgeAsk, scrub
 from ganger.forges.labels import milestone_number
 from ganger.forges.pull_requests import (
-    Remarks,
+    CommentCalls,
     merged_as,
     names_of,
     newest_of,
@@ -54,7 +54,7 @@ QUEUED = """query($owner: String!, $name: String!, $number: Int!) {
 class GithubPulls:
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._remarks = Remarks(site, "per_page")
+        self._remarks = CommentCalls(site, "per_page")
         self._may: dict[str, bool] = {}
 
     async def find(self, branch: str, into: str) -> Request | None:
@@ -73,22 +73,22 @@ class GithubPulls:
         """Labels and milestone are an issue's; the forge makes a label where there is none of its name."""
         path = f"R/issues/{request.number}"
         if lacking := [name for name in new.labels if name not in names_of(now)]:
-            await self._site.ask(Ask("POST", f"{path}/labels", body={"labels": lacking}), also=REFUSED)
+            await self._site.ask(ForgeAsk("POST", f"{path}/labels", body={"labels": lacking}), also=REFUSED)
         if not now.get("milestone") and (milestone := await milestone_number(self._site, new.milestone, "number")):
-            await self._site.ask(Ask("PATCH", path, body={"milestone": milestone}), also=REFUSED)
+            await self._site.ask(ForgeAsk("PATCH", path, body={"milestone": milestone}), also=REFUSED)
 
     async def update(self, request: Request, new: NewRequest) -> None:
         now = await read_again(self._site, request)
         wanted = {"title": new.title, "body": new.body}
         change = {name: words for name, words in wanted.items() if text(now, name) != words}
         if change:
-            await self._site.ask(Ask("PATCH", f"R/pulls/{request.number}", body=change))
+            await self._site.ask(ForgeAsk("PATCH", f"R/pulls/{request.number}", body=change))
         await self._mark(request, new, now)
 
     async def _made(self, new: NewRequest, *, draft: bool) -> Request:
         head = f"{self._site.owner}{new.branch}"
         body = {"head": head, "base": new.into, "title": new.title, "body": new.body, "draft": draft}
-        answer = await self._site.ask(Ask("POST", "R/pulls", body=body), also=(422,))
+        answer = await self._site.ask(ForgeAsk("POST", "R/pulls", body=body), also=(422,))
         if answer.status != 422:
             return read_pull(row(answer.json()))
         there = await self.find(new.branch, new.into)
@@ -180,7 +180,7 @@ class GithubPulls:
 
     async def _graphql(self, query: str, variables: dict[str, object]) -> Row:
         path = f"{self._site.root.removesuffix('/v3')}/graphql"
-        return row((await self._site.ask(Ask("POST", path, body={"query": query, "variables": variables}))).json())
+        return row((await self._site.ask(ForgeAsk("POST", path, body={"query": query, "variables": variables}))).json())
 
     async def rules(self, into: str) -> MergeRules:
         """A branch that has a merge queue takes changes through it alone. Who may not write does not see the rest."""
@@ -194,7 +194,7 @@ class GithubPulls:
         return MergeRules(tuple(allowed), any(text(rule, "type") == "merge_queue" for rule in rules))
 
     async def merge(self, request: Request, head: str, method: str) -> MergeAnswer:
-        ask = Ask("PUT", f"R/pulls/{request.number}/merge", body={"sha": head, "merge_method": method})
+        ask = ForgeAsk("PUT", f"R/pulls/{request.number}/merge", body={"sha": head, "merge_method": method})
         answer = await self._site.ask(ask, also=REFUSED)
         found = row(answer.json())
         if answer.status == 200 and text(found, "sha"):

@@ -16,7 +16,7 @@ from ganger.forges.ci.run_list import ListCall, RunList
 from ganger.forges.ci.words import gitlab
 from ganger.forges.comments import Comments, keep_one
 from ganger.forges.forge import Opened
-from ganger.forges.http.client import Ask, scrub
+from ganger.forges.http.client import ForgeAsk, scrub
 from ganger.forges.pull_requests import plain_title
 from ganger.forges.untrusted import Row, number, row, rows, strings, text, told, yes
 from ganger.ports.forge import MergeAnswer, MergeRules, NewRequest, QueueLook, Request
@@ -172,7 +172,7 @@ class MergeRequests:
         if fork:
             # A request belongs to its target, and is opened where its branch lies.
             body["target_project_id"] = text(row((await self._site.get("R")).json()), "id")
-        answer = await self._site.ask(Ask("POST", f"{path}/merge_requests", body=body), also=(400, 409, 422))
+        answer = await self._site.ask(ForgeAsk("POST", f"{path}/merge_requests", body=body), also=(400, 409, 422))
         if 200 <= answer.status < 300:
             return read_merge_request(row(answer.json()))
         there = await self.find(new.branch, new.into)
@@ -184,7 +184,7 @@ class MergeRequests:
         path = f"R/merge_requests/{request.number}"
         title = text(row((await self._site.get(path)).json()), "title")
         if plain_title(title) != title:
-            await self._site.ask(Ask("PUT", path, body={"title": plain_title(title)}))
+            await self._site.ask(ForgeAsk("PUT", path, body={"title": plain_title(title)}))
 
     async def update(self, request: Request, new: NewRequest) -> None:
         path = f"R/merge_requests/{request.number}"
@@ -198,7 +198,7 @@ class MergeRequests:
         if not now.get("milestone") and (milestone := await self._milestone(new.milestone)):
             change["milestone_id"] = milestone
         if change:
-            await self._site.ask(Ask("PUT", path, body=change))
+            await self._site.ask(ForgeAsk("PUT", path, body=change))
 
     async def _milestone(self, title: str) -> int:
         if not title:
@@ -263,7 +263,7 @@ class MergeRequests:
     async def merge(self, request: Request, head: str, method: str) -> MergeAnswer:
         path = f"R/merge_requests/{request.number}"
         body = {"sha": head, "squash": method == "squash"}
-        answer = await self._site.ask(Ask("PUT", f"{path}/merge", body=body), also=UNMERGED)
+        answer = await self._site.ask(ForgeAsk("PUT", f"{path}/merge", body=body), also=UNMERGED)
         found = row((await self._site.get(path)).json())
         now = read_merge_request(found)
         if now.state == "merged":
@@ -275,7 +275,7 @@ class MergeRequests:
 
     async def enqueue(self, request: Request, head: str) -> MergeAnswer:
         path = f"R/merge_trains/merge_requests/{request.number}"
-        answer = await self._site.ask(Ask("POST", path, body={"sha": head}), also=(400, *UNMERGED))
+        answer = await self._site.ask(ForgeAsk("POST", path, body={"sha": head}), also=(400, *UNMERGED))
         if 200 <= answer.status < 300 or (await self.queued(request)).state != "out":
             return MergeAnswer()
         return MergeAnswer(why=scrub(answer.message, "") or f"it answered {answer.status}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from ganger.forges.api import REFUSED, Site
-from ganger.forges.http.client import Ask
+from ganger.forges.http.client import ForgeAsk
 from ganger.forges.untrusted import number, row, text
 
 COLOUR = "#8a8f98"
@@ -29,7 +29,7 @@ class Labels:
                 if name not in known and (made := await self._make(name)):
                     known = await self._known()
                     if known.setdefault(name, made) != made:
-                        await self._site.ask(Ask("DELETE", f"R/labels/{made}"), also=REFUSED)
+                        await self._site.ask(ForgeAsk("DELETE", f"R/labels/{made}"), also=REFUSED)
         return [known[name] for name in names if known.get(name)]
 
     async def _known(self) -> dict[str, int]:
@@ -41,7 +41,7 @@ class Labels:
         return found
 
     async def _make(self, name: str) -> int:
-        made = Ask("POST", "R/labels", body={"name": name, "color": COLOUR}, repeats=False)
+        made = ForgeAsk("POST", "R/labels", body={"name": name, "color": COLOUR}, repeats=False)
         answer = await self._site.ask(made, also=REFUSED)
         return number(row(answer.json()), "id") if answer.status not in REFUSED else 0
 

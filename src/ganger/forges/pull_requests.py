@@ -11,7 +11,7 @@ from ganger.core.delivery.forge_reviews import APPROVED, REWORK, Remark, Review
 from ganger.errors import ForgeError
 from ganger.forges.api import REFUSED, Site
 from ganger.forges.comments import Comments, keep_one
-from ganger.forges.http.client import Answer, Ask, scrub
+from ganger.forges.http.client import ForgeAnswer, ForgeAsk, scrub
 from ganger.forges.labels import Labels, milestone_number
 from ganger.forges.untrusted import Row, number, row, rows, strings, text, told, yes
 from ganger.ports.forge import MergeAnswer, MergeRules, NewRequest, QueueLook, Request
@@ -73,7 +73,7 @@ async def read_again(site: Site, request: Request) -> Row:
     return row(answer.json())
 
 
-async def merged_as(site: Site, request: Request, head: str, answer: Answer) -> MergeAnswer:
+async def merged_as(site: Site, request: Request, head: str, answer: ForgeAnswer) -> MergeAnswer:
     """What became of it, with exactly this head. `answer` is what the forge said to the call to merge."""
     now = read_pull(await read_again(site, request))
     if now.state == "merged":
@@ -108,7 +108,7 @@ def read_review(found: Row, me: str, *, counts: bool) -> Review:
     )
 
 
-class Remarks:
+class CommentCalls:
     """What was said of single lines; a review that was sent does not change any more, so it is read once."""
 
     def __init__(self, site: Site, size_name: str) -> None:
@@ -137,7 +137,7 @@ class GiteaPulls:
     def __init__(self, site: Site) -> None:
         self._site = site
         self._labels = Labels(site)
-        self._remarks = Remarks(site, "limit")
+        self._remarks = CommentCalls(site, "limit")
 
     async def find(self, branch: str, into: str) -> Request | None:
         for state in ("open", "closed"):
@@ -159,7 +159,7 @@ class GiteaPulls:
             body["labels"] = labels
         if milestone := await milestone_number(self._site, new.milestone):
             body["milestone"] = milestone
-        answer = await self._site.ask(Ask("POST", "R/pulls", body=body), also=(409, 422))
+        answer = await self._site.ask(ForgeAsk("POST", "R/pulls", body=body), also=(409, 422))
         if answer.status in (409, 422):
             there = await self.find(new.branch, new.into)
             if there is None:
@@ -177,17 +177,17 @@ class GiteaPulls:
         if not now.get("milestone") and (milestone := await milestone_number(self._site, new.milestone)):
             change["milestone"] = milestone
         if change:
-            await self._site.ask(Ask("PATCH", f"R/pulls/{request.number}", body=change))
+            await self._site.ask(ForgeAsk("PATCH", f"R/pulls/{request.number}", body=change))
         lacking = tuple(name for name in new.labels if name not in names_of(now))
         if numbers := await self._labels.numbers(lacking):
             path = f"R/issues/{request.number}/labels"
-            await self._site.ask(Ask("POST", path, body={"labels": numbers}), also=REFUSED)
+            await self._site.ask(ForgeAsk("POST", path, body={"labels": numbers}), also=REFUSED)
 
     async def ready(self, request: Request) -> None:
         title = text(await read_again(self._site, request), "title")
         plain = plain_title(title)
         if plain != title:
-            await self._site.ask(Ask("PATCH", f"R/pulls/{request.number}", body={"title": plain}))
+            await self._site.ask(ForgeAsk("PATCH", f"R/pulls/{request.number}", body={"title": plain}))
 
     async def reviews(self, request: Request) -> Sequence[Review]:
         me = await self._site.login()
@@ -240,7 +240,7 @@ class GiteaPulls:
 
     async def merge(self, request: Request, head: str, method: str) -> MergeAnswer:
         body = {"Do": METHODS[method], "head_commit_id": head}
-        ask = Ask("POST", f"R/pulls/{request.number}/merge", body=body)
+        ask = ForgeAsk("POST", f"R/pulls/{request.number}/merge", body=body)
         return await merged_as(self._site, request, head, await self._site.ask(ask, also=REFUSED))
 
     async def enqueue(self, request: Request, head: str) -> MergeAnswer:

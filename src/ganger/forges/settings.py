@@ -61,7 +61,7 @@ class ForgeSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class ForgeAddress:
     """Where a host answers, without credentials. `path` is what its API lies under, such as `/git`."""
 
     scheme: str
@@ -94,7 +94,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def read_address(url: str) -> Address:
+def read_address(url: str) -> ForgeAddress:
     """Without a scheme it is https, on this machine http."""
     text = url.strip()
     plain = "://" not in text
@@ -107,4 +107,4 @@ def read_address(url: str) -> Address:
     if not host or scheme not in ("http", "https"):
         shown = text.rpartition("@")[2]
         raise ForgeError(f"{shown!r} is no address of a forge", hint="give delivery.url as https://host")
-    return Address(scheme, host, port or (443 if scheme == "https" else 80), parts.path.rstrip("/"))
+    return ForgeAddress(scheme, host, port or (443 if scheme == "https" else 80), parts.path.rstrip("/"))

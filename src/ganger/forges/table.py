@@ -14,7 +14,7 @@ from ganger.forges.gitea import open_gitea
 from ganger.forges.github import open_github
 from ganger.forges.gitlab import open_gitlab
 from ganger.forges.http.hosts import Hosts
-from ganger.forges.settings import Address, ForgeSettings, read_address
+from ganger.forges.settings import ForgeAddress, ForgeSettings, read_address
 
 GITHUB_HOSTS = ("github.com", "www.github.com", "api.github.com")
 
@@ -55,11 +55,11 @@ def opened(kind: str, settings: ForgeSettings, hosts: Hosts) -> Opened:
     return forge
 
 
-def _api_address(kind: str, address: Address) -> Address:
+def _api_address(kind: str, address: ForgeAddress) -> ForgeAddress:
     if kind == "github" and address.host in GITHUB_HOSTS:
-        return Address("https", "api.github.com", 443)
+        return ForgeAddress("https", "api.github.com", 443)
     return address
 
 
-def _public(address: Address) -> bool:
+def _public(address: ForgeAddress) -> bool:
     return address.host == "api.github.com"

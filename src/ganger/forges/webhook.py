@@ -30,7 +30,7 @@ _DELIVERIES = (
 )
 
 
-class Refused(Exception):
+class WebhookRefused(Exception):
     """A request that is not taken; `status` is HTTP's."""
 
     def __init__(self, status: int, why: str) -> None:
@@ -39,7 +39,7 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class WebhookHead:
     """Header names are lower-case."""
 
     headers: Mapping[str, bytes]
@@ -52,34 +52,34 @@ class Head:
         return found[:_LONGEST_ID].decode("latin-1")
 
 
-def read_head(raw: bytes) -> Head:
+def read_head(raw: bytes) -> WebhookHead:
     """A head with its empty line; raises Refused."""
     first, *lines = raw.removesuffix(b"\r\n\r\n").split(b"\r\n")
     asked = _REQUEST_LINE.fullmatch(first)
     if asked is None:
-        raise Refused(400, "this is no HTTP request")
+        raise WebhookRefused(400, "this is no HTTP request")
     if asked[1] != b"POST":
-        raise Refused(405, "webhooks are posted")
+        raise WebhookRefused(405, "webhooks are posted")
     headers: dict[str, bytes] = {}
     for line in lines:
         name, colon, value = line.partition(b":")
         key = name.decode("latin-1").lower()
         if not colon or not _NAME.fullmatch(name) or key in headers:
-            raise Refused(400, "a header is malformed, or given twice")
+            raise WebhookRefused(400, "a header is malformed, or given twice")
         headers[key] = value.strip(b" \t")
-    return Head(headers, _length(headers))
+    return WebhookHead(headers, _length(headers))
 
 
 def _length(headers: Mapping[str, bytes]) -> int:
     """Judged by the head alone, before anything of the body is read."""
     kind = headers.get("content-type", b"").split(b";")[0].strip().lower()
     if kind != b"application/json" or headers.get("content-encoding", b"identity") != b"identity":
-        raise Refused(415, "only JSON is taken: set the webhook's content type to application/json")
+        raise WebhookRefused(415, "only JSON is taken: set the webhook's content type to application/json")
     length = headers.get("content-length", b"")
     if "transfer-encoding" in headers or not re.fullmatch(rb"[0-9]{1,12}", length):
-        raise Refused(411, "the request does not say how long it is")
+        raise WebhookRefused(411, "the request does not say how long it is")
     if int(length) > BODY_BYTES:
-        raise Refused(413, f"the body is larger than {BODY_BYTES} bytes")
+        raise WebhookRefused(413, f"the body is larger than {BODY_BYTES} bytes")
     return int(length)
 
 
@@ -95,7 +95,7 @@ _SIGNATURES: Mapping[str, Callable[[bytes, bytes], bytes]] = {
 }
 
 
-def signer(head: Head, body: bytes, secrets: Iterable[str]) -> str | None:
+def signer(head: WebhookHead, body: bytes, secrets: Iterable[str]) -> str | None:
     """The secret it was signed with. Every signature it carries must be right, and it must carry one."""
     given = [(head.headers[name], proof) for name, proof in _SIGNATURES.items() if name in head.headers]
     found: str | None = None
@@ -113,7 +113,7 @@ def project_of(body: bytes) -> str:
         check_count(text, _MOST_VALUES)
         value = loads(text)
     except (UnicodeDecodeError, DocumentFault):
-        raise Refused(400, "the body is no acceptable JSON") from None
+        raise WebhookRefused(400, "the body is no acceptable JSON") from None
     for outer, inner in (("repository", "full_name"), ("project", "path_with_namespace")):
         part = value.get(outer) if isinstance(value, dict) else None
         named = part.get(inner) if isinstance(part, dict) else None
@@ -229,23 +229,23 @@ class WebhookReceiver:
                 head = read_head(await reader.readuntil(b"\r\n\r\n"))
                 body = await reader.readexactly(head.length)
             return 200, self._taken(head, body)
-        except Refused as refused:
+        except WebhookRefused as refused:
             found = refused
         except asyncio.LimitOverrunError:
-            found = Refused(431, f"the head is larger than {HEAD_BYTES} bytes")
+            found = WebhookRefused(431, f"the head is larger than {HEAD_BYTES} bytes")
         except asyncio.IncompleteReadError:
-            found = Refused(400, "the request ends half-way")
+            found = WebhookRefused(400, "the request ends half-way")
         except TimeoutError:
-            found = Refused(408, "the request did not come in time")
+            found = WebhookRefused(408, "the request did not come in time")
         self.counts.forged += found.status == HTTPStatus.UNAUTHORIZED
         self.counts.refused += found.status != HTTPStatus.UNAUTHORIZED
         return found.status, found.why
 
-    def _taken(self, head: Head, body: bytes) -> str:
+    def _taken(self, head: WebhookHead, body: bytes) -> str:
         """What becomes of a whole request, in a word; raises Refused."""
         secret = signer(head, body, sorted({secret for _project, secret in self._secrets.values()}))
         if secret is None:
-            raise Refused(401, "it is not signed with the secret")
+            raise WebhookRefused(401, "it is not signed with the secret")
         named = project_of(body)
         project, expected = self._secrets.get(named.lower(), ("", ""))
         if expected != secret:

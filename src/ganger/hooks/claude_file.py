@@ -16,7 +16,7 @@ from ganger.hooks.claude_settings import (
     FILE,
     FOLDER,
     NEW_FILE,
-    Found,
+    FoundHooks,
     command_line,
     found_in,
     installed,
@@ -79,7 +79,7 @@ def status(path: Path, call: Sequence[str]) -> list[Hooked]:
     return [_hooked(event, found, call) for event in EVENTS]
 
 
-def _hooked(event: str, found: list[Found], call: Sequence[str]) -> Hooked:
+def _hooked(event: str, found: list[FoundHooks], call: Sequence[str]) -> Hooked:
     for hook in found:
         if hook.event == event:
             current = hook.command == command_line(call, hook.made)

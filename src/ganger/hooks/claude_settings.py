@@ -29,7 +29,7 @@ _OURS = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundHooks:
     """One of Ganger's hooks: its event, its place in the event's list, and the program it calls."""
 
     event: str
@@ -46,7 +46,7 @@ def command_line(call: Sequence[str], made: Sequence[str] = ()) -> str:
     return f"{text} made {' '.join(made)}" if made else text
 
 
-def found_in(text: str) -> list[Found]:
+def found_in(text: str) -> list[FoundHooks]:
     """All of Ganger's hooks; raises NotJson where the text is not valid."""
     return [found for event, groups in _hooks_of(text).items() for found in _found_under(event, groups)]
 
@@ -95,14 +95,14 @@ def _hooks_of(text: str) -> dict[str, object]:
     return hooks
 
 
-def _found_under(event: str, groups: object) -> Iterator[Found]:
+def _found_under(event: str, groups: object) -> Iterator[FoundHooks]:
     for index, group in enumerate(groups if isinstance(groups, list) else ()):
         inner = group.get("hooks") if isinstance(group, dict) else None
         for place, hook in enumerate(inner if isinstance(inner, list) else ()):
             command = hook.get("command") if isinstance(hook, dict) else None
             ours = _OURS.fullmatch(command) if isinstance(command, str) else None
             if ours is not None:
-                yield Found(event, index, place, ours[0], ours["call"], tuple((ours["made"] or "").split()))
+                yield FoundHooks(event, index, place, ours[0], ours["call"], tuple((ours["made"] or "").split()))
 
 
 def _with_hook(text: str, event: str, call: Sequence[str], made: tuple[str, ...]) -> str:
@@ -118,7 +118,7 @@ def _with_hook(text: str, event: str, call: Sequence[str], made: tuple[str, ...]
     return added(text, container_at(text, groups.start), group)
 
 
-def _renewed(text: str, found: Found, call: Sequence[str]) -> str:
+def _renewed(text: str, found: FoundHooks, call: Sequence[str]) -> str:
     """Replaces the hook in its place by one that calls the present Ganger."""
     wanted = command_line(call, found.made)
     if found.command == wanted:
@@ -130,7 +130,7 @@ def _renewed(text: str, found: Found, call: Sequence[str]) -> str:
     return text[: command.start] + json.dumps(wanted, ensure_ascii=False) + text[command.end :]
 
 
-def _without(text: str, found: Found) -> str:
+def _without(text: str, found: FoundHooks) -> str:
     every, groups, hooks = _path_to(text, found)
     if len(hooks.children) > 1:
         return removed(text, hooks, found.inner)
@@ -143,7 +143,7 @@ def _without(text: str, found: Found) -> str:
     return text
 
 
-def _path_to(text: str, found: Found) -> tuple[Container, Container, Container]:
+def _path_to(text: str, found: FoundHooks) -> tuple[Container, Container, Container]:
     """The object of all events, the list of this one's groups, and the list of hooks in its group."""
     hooks = root_of(text).named("hooks")
     assert hooks is not None

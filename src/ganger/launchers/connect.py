@@ -16,7 +16,7 @@ from typing import TypeVar
 import ganger
 from ganger.errors import KeeperError
 from ganger.launchers.guard import BOOT, PYTHON_FLAGS
-from ganger.launchers.messages import PROTOCOL, Garbage, Lines, Message, line, number, peer_is_us
+from ganger.launchers.messages import PROTOCOL, Garbage, Message, MessageLines, line, number, peer_is_us
 from ganger.launchers.paths import House
 
 IDLE_SEC = 5.0
@@ -44,16 +44,16 @@ class LineLost(Exception):
     """The keeper is gone or has hung up; it may or may not have carried out the request."""
 
 
-class Line(asyncio.Protocol):
+class KeeperConnection(asyncio.Protocol):
     """The connection to a keeper. Answers go to their requests, all other messages to `hear`."""
 
-    def __init__(self, hear: Callable[[Message], None], lost: Callable[[Line], None]) -> None:
+    def __init__(self, hear: Callable[[Message], None], lost: Callable[[KeeperConnection], None]) -> None:
         loop = asyncio.get_running_loop()
         self.greeting: asyncio.Future[Message] = loop.create_future()
         self.is_over: asyncio.Future[None] = loop.create_future()
         self._hear = hear
         self._tell_lost = lost
-        self._lines = Lines()
+        self._lines = MessageLines()
         self._transport: asyncio.Transport | None = None
         self._asked = 0
         self._answers: dict[int, Callable[[Message | None], None]] = {}
@@ -121,7 +121,9 @@ class Line(asyncio.Protocol):
             self._hear(message)
 
 
-async def connect(house: House, hear: Callable[[Message], None], lost: Callable[[Line], None]) -> Line | None:
+async def connect(
+    house: House, hear: Callable[[Message], None], lost: Callable[[KeeperConnection], None]
+) -> KeeperConnection | None:
     """The living keeper, or None."""
     address = house.read(house.address)
     if not address:
@@ -142,7 +144,7 @@ async def connect(house: House, hear: Callable[[Message], None], lost: Callable[
         connection.close()
         raise
     loop = asyncio.get_running_loop()
-    _, made = await loop.create_unix_connection(lambda: Line(hear, lost), sock=connection)
+    _, made = await loop.create_unix_connection(lambda: KeeperConnection(hear, lost), sock=connection)
     try:
         greeting = await asyncio.wait_for(asyncio.shield(made.greeting), _GREETED_WITHIN_SEC)
     except TimeoutError:
@@ -169,8 +171,8 @@ def _hello(house: House) -> Message:
 
 
 async def reach(
-    house: House, options: KeeperOptions, hear: Callable[[Message], None], lost: Callable[[Line], None]
-) -> Line:
+    house: House, options: KeeperOptions, hear: Callable[[Message], None], lost: Callable[[KeeperConnection], None]
+) -> KeeperConnection:
     """Connects to the keeper and starts one if none is alive. Raises KeeperError when that fails."""
     loop = asyncio.get_running_loop()
     give_up_at = loop.time() + _REACHED_WITHIN_SEC

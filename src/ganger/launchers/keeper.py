@@ -23,8 +23,8 @@ from ganger.launchers.guard import BUSY
 from ganger.launchers.leftovers import clear_traces, remove_socket
 from ganger.launchers.messages import (
     PROTOCOL,
-    Client,
     Garbage,
+    KeeperClient,
     Message,
     exit_message,
     launch_of,
@@ -37,7 +37,7 @@ from ganger.launchers.messages import (
 )
 from ganger.launchers.paths import House, hold, make_socket_folder
 from ganger.launchers.processes.adoption import adopt_orphans
-from ganger.launchers.processes.tree import NEVER, Tree
+from ganger.launchers.processes.tree import NEVER, ProcessTree
 from ganger.launchers.programs import Programs, Unrecorded
 
 _SWEEP_PAUSE_SEC = 0.005
@@ -50,9 +50,9 @@ _MOST_STRANGERS = 32
 class Wish:
     """A client waits until these trees are gone and, if `keep` is given, all strays that are not kept."""
 
-    client: Client
+    client: KeeperClient
     number: int
-    trees: set[Tree]
+    trees: set[ProcessTree]
     keep: frozenset[str] | None = None
     ended: set[object] = field(default_factory=set)
     look_at: float = 0.0
@@ -74,9 +74,9 @@ class Keeper:
         self._lock = house.lock.stat()
         self._look_at = self._idle_since + _LOOK_SEC
         self._leaving = False
-        self._clients: set[Client] = set()
+        self._clients: set[KeeperClient] = set()
         # Clients that have not shown the key. A sandboxed program may find the socket too: it is not served.
-        self._strangers: dict[Client, None] = {}
+        self._strangers: dict[KeeperClient, None] = {}
         self._key = os.urandom(32).hex()
         self._wishes: list[Wish] = []
         self._selector = selectors.DefaultSelector()
@@ -196,14 +196,14 @@ class Keeper:
         if not peer_is_us(connection):
             connection.close()
             return
-        client = Client(connection)
+        client = KeeperClient(connection)
         self._strangers[client] = None
         if len(self._strangers) > _MOST_STRANGERS:
             self._drop(next(iter(self._strangers)))
         self._listen(connection.fileno(), lambda: self._hear(client))
         client.say({"keeper": os.getpid(), "protocol": PROTOCOL, "does": ["extend", "hello"]})
 
-    def _hear(self, client: Client) -> None:
+    def _hear(self, client: KeeperClient) -> None:
         if client not in self._clients and client not in self._strangers:
             return
         try:
@@ -215,13 +215,13 @@ class Keeper:
         except (Garbage, ConnectionError):
             self._drop(client)
 
-    def _admit(self, client: Client, message: Message) -> None:
+    def _admit(self, client: KeeperClient, message: Message) -> None:
         if message.get("do") != "hello" or not _same(text(message, "key"), self._key):
             raise Garbage("no key")
         del self._strangers[client]
         self._clients.add(client)
 
-    def _flush(self, client: Client) -> None:
+    def _flush(self, client: KeeperClient) -> None:
         try:
             client.flush()
         except OSError:
@@ -235,20 +235,20 @@ class Keeper:
             client.events = events
             self._selector.modify(client.connection, events, lambda: self._hear(client))
 
-    def _part_from_gone(self, client: Client) -> None:
+    def _part_from_gone(self, client: KeeperClient) -> None:
         """Parts from a client that is gone; its last messages still count."""
         self._hear(client)
         if client in self._clients or client in self._strangers:
             self._drop(client)
 
-    def _part_from(self, client: Client) -> None:
+    def _part_from(self, client: KeeperClient) -> None:
         """Parts from a client. The last one of an idle keeper is hung up on only after the cleanup."""
         if self._clients == {client} and not self._programs.running and not self._wishes:
             self._leaving = True
         else:
             self._drop(client)
 
-    def _drop(self, client: Client) -> None:
+    def _drop(self, client: KeeperClient) -> None:
         if client in self._clients:
             self._idle_since = time.monotonic()
         self._clients.discard(client)
@@ -256,7 +256,7 @@ class Keeper:
         self._selector.unregister(client.connection)
         client.connection.close()
 
-    def _obey(self, client: Client, message: Message) -> None:
+    def _obey(self, client: KeeperClient, message: Message) -> None:
         match message.get("do"):
             case "start":
                 self._start(client, message)
@@ -285,7 +285,7 @@ class Keeper:
             case _:
                 raise Garbage("unknown request to a keeper")
 
-    def _start(self, client: Client, message: Message) -> None:
+    def _start(self, client: KeeperClient, message: Message) -> None:
         launch, grace_sec, n = launch_of(part(message, "launch")), seconds(message, "grace"), number(message, "n")
         if self._programs.find(launch.key) is None:
             if self._leaving:
@@ -298,13 +298,13 @@ class Keeper:
                 return
         self._answer(client, launch.key, n)
 
-    def _answer(self, client: Client, key: str, n: int) -> None:
+    def _answer(self, client: KeeperClient, key: str, n: int) -> None:
         found = self._programs.find(key)
         if found is None:
             client.say({"n": n})
             return
         answer: dict[str, object] = {"n": n, "pid": found.pid, "ticks": found.start_ticks}
-        if isinstance(found, Tree):
+        if isinstance(found, ProcessTree):
             found.waiting.add(client)
         else:
             answer["ended"] = exit_message(found.now())

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ganger.errors import DiskFullError, KeeperError
-from ganger.launchers.connect import KeeperOptions, Line, LineLost, reach, tell_in_passing
+from ganger.launchers.connect import KeeperConnection, KeeperOptions, LineLost, reach, tell_in_passing
 from ganger.launchers.frozen import kill_keeper, wake_keeper
 from ganger.launchers.ledger import LOST
 from ganger.launchers.messages import Message, exit_of, launch_message, maybe, number, part, text
@@ -67,7 +67,7 @@ class KeptLauncher:
         self._house = House(folder.absolute())
         self._grace_sec = grace_sec
         self._options = options or KeeperOptions(python=python)
-        self._line: Line | None = None
+        self._line: KeeperConnection | None = None
         self._reaching = asyncio.Lock()
         self._running: dict[str, KeptRunning] = {}
         self._ends: dict[str, _End] = {}
@@ -185,7 +185,7 @@ class KeptLauncher:
             hint=f"See {self._house.errors}.",
         )
 
-    async def _reach(self) -> Line:
+    async def _reach(self) -> KeeperConnection:
         async with self._reaching:
             self.knows_all()
             if self._look is None:
@@ -242,7 +242,7 @@ class KeptLauncher:
         if found is not None and not found.done():
             found.set_result(end)
 
-    def _lose(self, line: Line) -> None:
+    def _lose(self, line: KeeperConnection) -> None:
         if self._line is line:
             self._line = None
         if self._ends and not self._closed and self._asking_again is None:

@@ -28,7 +28,7 @@ def refusal(error: str) -> Exit:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class EndRecord:
     """How a launch ended, where its output is, and which process it was."""
 
     exit: Exit
@@ -56,15 +56,15 @@ class Begun:
     pid: int | None = None
     start_ticks: int | None = None
 
-    def ended(self, exit_: Exit) -> Ended:
-        return Ended(exit_, self.log_path, self.pid, self.start_ticks)
+    def ended(self, exit_: Exit) -> EndRecord:
+        return EndRecord(exit_, self.log_path, self.pid, self.start_ticks)
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
     """The content of a ledger: the launches that ended, and those that did not."""
 
-    ended: Mapping[str, Ended]
+    ended: Mapping[str, EndRecord]
     open: Mapping[str, Begun]
 
 
@@ -108,13 +108,13 @@ class Ledger:
         self._torn = False
 
 
-class _Ends(Mapping[str, Ended]):
+class _Ends(Mapping[str, EndRecord]):
     """The launches that ended, parsed on demand: a run has thousands of them, and few are ever read."""
 
     def __init__(self, lines: dict[bytes, list[bytes]]) -> None:
         self._lines = lines
 
-    def __getitem__(self, key: str) -> Ended:
+    def __getitem__(self, key: str) -> EndRecord:
         begun, ended = _understood(self._lines[_written(key)])
         if begun is None:
             raise KeyError(key)

@@ -39,7 +39,7 @@ def message(line: bytes) -> Message:
     return found
 
 
-class Lines:
+class MessageLines:
     """Takes bytes as they arrive and returns complete messages."""
 
     def __init__(self, longest: int = LONGEST_LINE) -> None:
@@ -158,7 +158,7 @@ def peer_is_us(connection: socket.socket) -> bool:
     return bool(uid == os.geteuid())
 
 
-class Client:
+class KeeperClient:
     """One lead, or another process of this user that found the socket. The keeper never waits for it."""
 
     def __init__(self, connection: socket.socket) -> None:
@@ -166,7 +166,7 @@ class Client:
         self.connection = connection
         self.said_bye = False
         self.events = selectors.EVENT_READ
-        self._lines = Lines()
+        self._lines = MessageLines()
         self._unsent = bytearray()
 
     @property

@@ -8,13 +8,13 @@ import time
 from collections.abc import Collection, Mapping
 
 from ganger.errors import DiskFullError
-from ganger.launchers.ledger import LOST, Begun, Ended, Ledger, read_ledger, refusal
+from ganger.launchers.ledger import LOST, Begun, EndRecord, Ledger, read_ledger, refusal
 from ganger.launchers.leftovers import clear_traces
 from ganger.launchers.paths import House
 from ganger.launchers.processes import cgroups
 from ganger.launchers.processes.adoption import adopted, kill_child
 from ganger.launchers.processes.spawn import FREE_SOME_SPACE, is_disk_full, open_log, spawn, start_error
-from ganger.launchers.processes.tree import NEVER, Tree
+from ganger.launchers.processes.tree import NEVER, ProcessTree
 from ganger.local.procfs import boot_id, kill_where, mark_of, stat_fields, tag_of
 from ganger.ports import Exit, Launch
 
@@ -33,9 +33,9 @@ class Programs:
     recorded as lost before anything is started."""
 
     def __init__(self, house: House, *, with_cgroup: bool) -> None:
-        self.running: dict[str, Tree] = {}
-        self._ended: dict[str, Ended] = {}
-        self._past: Mapping[str, Ended] = {}
+        self.running: dict[str, ProcessTree] = {}
+        self._ended: dict[str, EndRecord] = {}
+        self._past: Mapping[str, EndRecord] = {}
         self._house = house
         self._boot_id = boot_id()
         self._watch_at = NEVER
@@ -68,7 +68,7 @@ class Programs:
         """When the next action is due, unless something happens before."""
         return min(self._watch_at, *(tree.due_at for tree in self.running.values()), NEVER)
 
-    def find(self, key: str) -> Tree | Ended | None:
+    def find(self, key: str) -> ProcessTree | EndRecord | None:
         return self.running.get(key) or self._ended.get(key) or self._past.get(key)
 
     def begin(self, launch: Launch, grace_sec: float) -> None:
@@ -88,7 +88,7 @@ class Programs:
                 self._refuse(launch, start_error(launch, problem))
                 return
             undo.pop_all()
-        tree = Tree(launch, process, log, tag=tag, grace_sec=grace_sec, now=time.monotonic())
+        tree = ProcessTree(launch, process, log, tag=tag, grace_sec=grace_sec, now=time.monotonic())
         self.running[tree.key] = tree
         if tree.is_limited:
             self._watch_at = min(self._watch_at, time.monotonic() + _WATCH_SEC)
@@ -124,7 +124,7 @@ class Programs:
     def extend(self, key: str, now: float, sec: float) -> bool:
         return key in self.running and self.running[key].extend(now, sec)
 
-    def kill(self, keep: Collection[str] = ()) -> set[Tree]:
+    def kill(self, keep: Collection[str] = ()) -> set[ProcessTree]:
         """SIGKILL to every tree that is not kept."""
         others = {tree for tree in self.running.values() if tree.key not in keep}
         for tree in others:
@@ -137,7 +137,7 @@ class Programs:
             lambda pid: (mark := mark_of(pid)) is not None and mark not in keep and self._house.owns(mark)
         )
 
-    def settle(self, now: float) -> dict[Tree, Exit]:
+    def settle(self, now: float) -> dict[ProcessTree, Exit]:
         """The trees that are completely gone, with their recorded ends. All ends of one turn share one flush."""
         over = {tree: tree.close() for tree in self._cleared(now)}
         if over:
@@ -176,7 +176,7 @@ class Programs:
                 raise DiskFullError(f"{self._house.ledger}: the disk is full", hint=FREE_SOME_SPACE) from problem
             raise self._unrecorded(problem) from problem
 
-    def _confirm(self, tree: Tree) -> None:
+    def _confirm(self, tree: ProcessTree) -> None:
         try:
             self._ledger.started(tree.key, tree.pid, tree.start_ticks, self._boot_id)
         except OSError as problem:
@@ -190,7 +190,7 @@ class Programs:
             raise self._unrecorded(problem) from problem
         self._ended[launch.key] = begun.ended(refusal(error))
 
-    def _record(self, over: dict[Tree, Ended]) -> None:
+    def _record(self, over: dict[ProcessTree, EndRecord]) -> None:
         try:
             for tree, ended in over.items():
                 self._ledger.ended(tree.key, ended.exit)
@@ -203,7 +203,7 @@ class Programs:
     def _unrecorded(self, problem: OSError) -> Unrecorded:
         return Unrecorded(f"the ledger {self._house.ledger} cannot be written ({problem.strerror})")
 
-    def _cleared(self, now: float) -> list[Tree]:
+    def _cleared(self, now: float) -> list[ProcessTree]:
         """The trees that are completely gone. The children of orphans show up after the orphans are reaped."""
         looked_at = [tree for tree in self.running.values() if tree.has_ended and tree.look_at <= now]
         cleared = [tree for tree in looked_at if tree.clear(now)]
@@ -212,7 +212,7 @@ class Programs:
         strays = {pid: self._owner(pid) for pid in adopted({tree.pid for tree in self.running.values()})}
         return [tree for tree in cleared if not _end_strays(tree, strays) or tree.wait_longer(now)]
 
-    def _owner(self, pid: int) -> Tree | None:
+    def _owner(self, pid: int) -> ProcessTree | None:
         """The tree an orphan belongs to; None where that is unknown."""
         tag, mark, session = tag_of(pid), mark_of(pid), stat_fields(pid)[3:4]
         for is_its in (
@@ -226,7 +226,7 @@ class Programs:
         return None
 
 
-def _end_strays(tree: Tree, strays: dict[int, Tree | None]) -> bool:
+def _end_strays(tree: ProcessTree, strays: dict[int, ProcessTree | None]) -> bool:
     """Kills a tree's orphans, and orphans of unknown origin, which may be this tree's too."""
     found = [pid for pid, owner in strays.items() if owner is tree or owner is None]
     for pid in found:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from ganger.ports.copies import Copies as Copies
-from ganger.ports.endpoint import Endpoint as Endpoint, Handler as Handler, Reply as Reply, Request as Request
+from ganger.ports.endpoint import Endpoint as Endpoint, Handler as Handler, Reply as Reply, WorkerCall as WorkerCall
 from ganger.ports.fixed import Fixed as Fixed, FixedChange as FixedChange, Mark as Mark
 from ganger.ports.history import History
 from ganger.ports.room import Room as Room

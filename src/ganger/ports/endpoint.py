@@ -9,7 +9,7 @@ from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class WorkerCall:
     """A worker's request: a verb of the worker protocol, and the token that identifies the worker. `carrier` is how it
     arrived, `body` is JSON that is not checked yet."""
 
@@ -29,7 +29,7 @@ class Reply:
     body: Mapping[str, object]
 
 
-Handler = Callable[[Request], Awaitable[Reply]]
+Handler = Callable[[WorkerCall], Awaitable[Reply]]
 
 
 class Endpoint(Protocol):

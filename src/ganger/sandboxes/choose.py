@@ -14,13 +14,13 @@ from ganger.ports import Room
 from ganger.sandboxes import landlock
 from ganger.sandboxes.bubblewrap import Bubblewrap, Options, find_bwrap
 from ganger.sandboxes.landlock import Landlock
-from ganger.sandboxes.none import Bare
+from ganger.sandboxes.none import NoSandbox
 from ganger.sandboxes.settings import SandboxSettings
-from ganger.sandboxes.trial import Outcome, give, run, throw_away_folder
+from ganger.sandboxes.trial import TrialOutcome, give, run, throw_away_folder
 
 __all__ = ["SandboxSettings", "Walls", "choose"]
 
-Walls = Bare | Landlock | Bubblewrap
+Walls = NoSandbox | Landlock | Bubblewrap
 
 HOW_TO_GET_WALLS = "install bubblewrap (apt install bubblewrap) and allow user namespaces"
 NO_SHARED_MEMORY = "there is no shared memory (/dev/shm) in this sandbox: checks that use multiprocessing fail"
@@ -38,7 +38,7 @@ _kept: dict[str, bool] = {}
 def choose(settings: SandboxSettings) -> Walls:
     """The strongest sandbox that works; raises SANDBOX_UNAVAILABLE where one is required and none works."""
     if settings.use == "off":
-        return Bare()
+        return NoSandbox()
     fallen: list[str] = []
     for walls in candidates(settings):
         problem = "" if _is_known_to_stand(walls, settings) else fault_of(walls, settings)
@@ -55,13 +55,13 @@ def choose(settings: SandboxSettings) -> Walls:
             hint=f"{HOW_TO_GET_WALLS}; or {other}",
             code="SANDBOX_UNAVAILABLE",
         )
-    return Bare()
+    return NoSandbox()
 
 
 def keeps_in_place(walls: Walls, settings: SandboxSettings) -> bool:
     """Whether fixed paths stay protected in a writable folder; tried each time, and never stored where agents can
     write."""
-    if isinstance(walls, Bare):
+    if isinstance(walls, NoSandbox):
         return False
     if walls.kind not in _kept:
         _kept[walls.kind] = _held_in_place(walls, settings)
@@ -129,7 +129,7 @@ def fault_of(walls: Walls, settings: SandboxSettings) -> str:
         return "" if ended.code == 0 and ended.out == "held\n" else _reason(ended)
 
 
-def _reason(ended: Outcome) -> str:
+def _reason(ended: TrialOutcome) -> str:
     said = ended.err.strip().splitlines()
     return said[0][:200] if said else f"a program in it ended with {ended.code} and {ended.out[:100]!r}"
 

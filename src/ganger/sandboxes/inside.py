@@ -35,7 +35,7 @@ _A_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _COPY_BYTES = 1 << 20
 
 
-class Orders:
+class ConfinementOrders:
     """The values of an order; a name may occur more than once."""
 
     def __init__(self, words: list[str]) -> None:
@@ -52,7 +52,7 @@ class Orders:
 
 def main(arguments: list[str]) -> None:
     split = arguments.index("--")
-    orders, program, argv = Orders(arguments[:split]), arguments[split + 1], arguments[split + 2 :]
+    orders, program, argv = ConfinementOrders(arguments[:split]), arguments[split + 1], arguments[split + 2 :]
     try:
         for own in orders.all("private"):
             _stand_by(own, orders)
@@ -79,7 +79,7 @@ def main(arguments: list[str]) -> None:
     os._exit(_report(report, code))
 
 
-def _stand_by(own: str, orders: Orders) -> None:
+def _stand_by(own: str, orders: ConfinementOrders) -> None:
     """Makes the private folder and continues in a child; this process waits, removes the folder, and ends as the child
     did."""
     uid, gid = orders.number("uid"), orders.number("gid")
@@ -181,7 +181,7 @@ def _open_folder(name: str, above: int) -> int:
     return opened
 
 
-def _confine(orders: Orders) -> None:
+def _confine(orders: ConfinementOrders) -> None:
     uid, gid = orders.number("uid"), orders.number("gid")
     memory = _own_memory(orders)
     if not orders.all("private"):
@@ -209,7 +209,7 @@ def _confine(orders: Orders) -> None:
         kernel.set_dumpable(False)
 
 
-def _prove_apart(orders: Orders) -> None:
+def _prove_apart(orders: ConfinementOrders) -> None:
     """Raises unless this is a sandbox made for the agent: the program that built it may have skipped its options."""
     outside = dict(word.split(":", 1) for word in orders.all("apart"))
     for kind in ("mnt", "pid", *outside):
@@ -221,7 +221,7 @@ def _prove_apart(orders: Orders) -> None:
         os.close(_open_made(path, orders))
 
 
-def _open_made(path: str, orders: Orders) -> int:
+def _open_made(path: str, orders: ConfinementOrders) -> int:
     """A folder, opened; raises where its file system existed before the sandbox and so belongs to the machine."""
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     known = orders.all("known")
@@ -231,7 +231,7 @@ def _open_made(path: str, orders: Orders) -> int:
     raise PermissionError(f"{path} belongs to the machine and was not made for the sandbox; is bwrap the real one?")
 
 
-def _prepare(orders: Orders, uid: int | None, gid: int | None) -> None:
+def _prepare(orders: ConfinementOrders, uid: int | None, gid: int | None) -> None:
     """Gives the agent the folders made for it; files that only root may read become copies."""
     given = () if uid is None or gid is None else ("own", "shared")
     made = [(name, _open_made(path, orders)) for name in given for path in orders.all(name)]
@@ -254,7 +254,7 @@ def _give_log(uid: int, gid: int) -> None:
             os.fchown(stream, uid, gid)
 
 
-def _copy(source: str, target: str, orders: Orders) -> None:
+def _copy(source: str, target: str, orders: ConfinementOrders) -> None:
     place, name = os.path.split(target)
     folder = _open_made(place, orders)
     made = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444, dir_fd=folder)
@@ -274,7 +274,7 @@ def _own_namespace(uid: int, gid: int) -> None:
         return
 
 
-def _take_input(orders: Orders) -> None:
+def _take_input(orders: ConfinementOrders) -> None:
     """A copy of the prompt, so that the agent cannot open the original for writing."""
     given = orders.number("input")
     if given is None:
@@ -299,7 +299,7 @@ def _forget_keys() -> None:
         return
 
 
-def _own_memory(orders: Orders) -> tuple[str, ...]:
+def _own_memory(orders: ConfinementOrders) -> tuple[str, ...]:
     """Private shared memory, as semaphores and queues between processes need it; returns the folders that are private
     now.
 
@@ -318,7 +318,7 @@ def _own_memory(orders: Orders) -> tuple[str, ...]:
     return ()
 
 
-def _landlock(orders: Orders, memory: tuple[str, ...]) -> None:
+def _landlock(orders: ConfinementOrders, memory: tuple[str, ...]) -> None:
     version = kernel.landlock_version()
     if not version and "files" in orders.all("landlock"):
         raise PermissionError("this kernel has no Landlock")

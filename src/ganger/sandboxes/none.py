@@ -8,12 +8,12 @@ from ganger.ports import Launch, Room
 from ganger.sandboxes.settings import SandboxSettings
 
 
-class Bare:
+class NoSandbox:
     name = "none"
     kind = "none"
     owner: tuple[int, int] | None = None
 
-    def rebuilt(self, settings: SandboxSettings) -> Bare:
+    def rebuilt(self, settings: SandboxSettings) -> NoSandbox:
         """Settings have no effect without a sandbox."""
         return self
 

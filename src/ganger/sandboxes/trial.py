@@ -17,7 +17,7 @@ _PATIENCE_SEC = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TrialOutcome:
     code: int
     out: str
     err: str
@@ -41,7 +41,7 @@ def give(walls: Sandbox, *places: Path) -> None:
 
 def run(
     walls: Sandbox, argv: tuple[str, ...], room: Room, env: Mapping[str, str], stdin: Path | None = None
-) -> Outcome:
+) -> TrialOutcome:
     """Runs the program in the room's first folder."""
     cwd = room.writable[0]
     launch = walls.confine(Launch("trial", argv, cwd, env, stdin, cwd / "log", None), room)
@@ -58,5 +58,5 @@ def run(
                 timeout=_PATIENCE_SEC,
             )
         except (OSError, subprocess.SubprocessError) as problem:
-            return Outcome(-1, "", str(problem))
-    return Outcome(ended.returncode, ended.stdout.decode(errors="replace"), ended.stderr.decode(errors="replace"))
+            return TrialOutcome(-1, "", str(problem))
+    return TrialOutcome(ended.returncode, ended.stdout.decode(errors="replace"), ended.stderr.decode(errors="replace"))

@@ -16,7 +16,7 @@ from ganger.views.violations import VIOLATIONS
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CodeEntry:
     code: str
     title: str
     meaning: str
@@ -212,24 +212,26 @@ _RUNS: dict[RunStatus, tuple[str, str]] = {
 }
 
 
-def entries() -> list[Entry]:
+def entries() -> list[CodeEntry]:
     """All entries: codes first, then failure classes, block reasons, statuses, and the habits that break deliveries."""
-    table = {code: Entry(code, e.title, e.meaning, e.next_step) for code, e in CONTRACT_CODES.items()}
-    table |= {code: Entry(code, *row) for code, row in {**COMMAND_CODES, **WRITE_CODES, **CENSUS_CODES, **_OWN}.items()}
+    table = {code: CodeEntry(code, e.title, e.meaning, e.next_step) for code, e in CONTRACT_CODES.items()}
+    table |= {
+        code: CodeEntry(code, *row) for code, row in {**COMMAND_CODES, **WRITE_CODES, **CENSUS_CODES, **_OWN}.items()
+    }
     rows = [table[code] for code in sorted(table)]
     for cls, row in CLASSES.items():
         flags = (
             f"{row.kind}; {'' if row.healable else 'not '}healable; {'' if row.retryable else 'not '}retried by default"
         )
-        rows.append(Entry(cls.value, f"failure class ({flags})", _sentence(row.meaning), _sentence(row.then)))
+        rows.append(CodeEntry(cls.value, f"failure class ({flags})", _sentence(row.meaning), _sentence(row.then)))
     for reason, (meaning, then) in _REASONS.items():
         if reason.value not in CLASSES:
-            rows.append(Entry(reason.value, "block reason", meaning, then))
-    rows += [Entry(status.value, "task status", *words) for status, words in _TASKS.items()]
-    rows += [Entry(status.value, "run status", *words) for status, words in _RUNS.items()]
+            rows.append(CodeEntry(reason.value, "block reason", meaning, then))
+    rows += [CodeEntry(status.value, "task status", *words) for status, words in _TASKS.items()]
+    rows += [CodeEntry(status.value, "run status", *words) for status, words in _RUNS.items()]
     for habit in VIOLATIONS:
         how = "refused and recorded" if habit.refused else "impossible"
-        rows.append(Entry(habit.name, f"bad habit, {how} here", habit.what, habit.instead))
+        rows.append(CodeEntry(habit.name, f"bad habit, {how} here", habit.what, habit.instead))
     return rows
 
 
@@ -237,7 +239,7 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:] + "."
 
 
-def find(code: str) -> Entry:
+def find(code: str) -> CodeEntry:
     table = {row.code.lower(): row for row in entries()}
     word = code.strip().lower()
     if word in table:

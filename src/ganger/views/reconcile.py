@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ganger.core.control.reconcile import Change, Difference
+from ganger.core.control.reconcile import Difference, ManifestChange
 
 _MOST_NAMED = 8
 
@@ -22,7 +22,7 @@ def difference_lines(found: Difference, most: int | None = None) -> list[str]:
     return lines
 
 
-def _changed_line(change: Change) -> str:
+def _changed_line(change: ManifestChange) -> str:
     named = ", ".join(change.why[:_MOST_NAMED])
     more = f" and {len(change.why) - _MOST_NAMED} more" if len(change.why) > _MOST_NAMED else ""
     then = "runs again from the beginning" if change.again else "keeps its status"

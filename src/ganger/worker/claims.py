@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .identity import Post
+    from .identity import WorkerIdentity
 
 _PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 _LONGEST_STEM = 120
@@ -54,7 +54,7 @@ def claim_file(folder: str, worker: str) -> str:
     return f"{folder}/workers/{stem(worker)}.json"
 
 
-def mark(post: Post, **marks: bool) -> None:
+def mark(post: WorkerIdentity, **marks: bool) -> None:
     """Marks on a worker's claim what it has done; does nothing without a claim."""
     file = post.claim or _claim_beside(post)
     claim = read_object(file) if file else None
@@ -66,13 +66,13 @@ def mark(post: Post, **marks: bool) -> None:
             return
 
 
-def is_marked(post: Post, name: str) -> bool:
+def is_marked(post: WorkerIdentity, name: str) -> bool:
     file = post.claim or _claim_beside(post)
     claim = read_object(file) if file else None
     return claim is not None and claim.get("token") == post.token and claim.get(name) is True
 
 
-def _claim_beside(post: Post) -> str:
+def _claim_beside(post: WorkerIdentity) -> str:
     """The claim of a session that put it into its environment; its desk is in the run's folder."""
     folder = os.path.dirname(os.path.dirname(post.desk)) if post.desk else ""
     return next((str(claim["file"]) for claim in claims(folder) if claim["token"] == post.token), "") if folder else ""

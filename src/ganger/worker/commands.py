@@ -6,8 +6,8 @@ import os
 
 from . import output
 from .arguments import Given, help_page, read
-from .errors import INTERRUPTED, REFUSED, Away, Misuse, Trouble
-from .identity import Post, find_post
+from .errors import INTERRUPTED, REFUSED, Away, Misuse, WorkerError
+from .identity import WorkerIdentity, find_post
 from .sending import KEPT, Outcome, ask, tell
 from .table import VERBS, overview
 
@@ -25,7 +25,7 @@ def main(argv: Sequence[str]) -> int:
         code = _run([word for word in argv if word != "--debug"], dict(os.environ))
         output.finish()
         return code
-    except Trouble as problem:
+    except WorkerError as problem:
         output.refusals(problem.earlier)
         output.trouble(problem, as_json=as_json)
         return problem.exit_code
@@ -39,13 +39,13 @@ def main(argv: Sequence[str]) -> int:
     except output.Unsaid as error:
         _nowhere()
         hint = "send the output elsewhere, or free space; the request itself was carried out"
-        unsaid = Trouble(f"the output cannot be written: {error}", hint=hint, code="OUTPUT_REFUSED")
+        unsaid = WorkerError(f"the output cannot be written: {error}", hint=hint, code="OUTPUT_REFUSED")
         output.trouble(unsaid, as_json=False)
         return REFUSED
     except Exception as error:
         if "--debug" in argv:
             raise
-        unexpected = Trouble(
+        unexpected = WorkerError(
             f"something unexpected happened: {type(error).__name__}: {error}",
             hint="--debug shows where; please report it",
             code="UNEXPECTED",
@@ -89,7 +89,7 @@ def _run(words: list[str], environ: Mapping[str, str]) -> int:
     return _said(verb.name, given, post)
 
 
-def _said(verb: str, given: Given, post: Post) -> int:
+def _said(verb: str, given: Given, post: WorkerIdentity) -> int:
     from .requests import BODIES
 
     body = BODIES[verb](given, post)
@@ -115,15 +115,15 @@ def _said(verb: str, given: Given, post: Post) -> int:
     return 0
 
 
-def refusal(body: Mapping[str, Any], status: int) -> Trouble:
-    return Trouble(
+def refusal(body: Mapping[str, Any], status: int) -> WorkerError:
+    return WorkerError(
         str(body.get("message") or f"the lead refused it with status {status}"),
         hint=str(body.get("hint") or ""),
         code=str(body.get("code") or "BAD_REQUEST"),
     )
 
 
-def _noted(verb: str, post: Post, outcome: Outcome) -> None:
+def _noted(verb: str, post: WorkerIdentity, outcome: Outcome) -> None:
     """A report that was only kept counts as sent; the mark is set only once it is acknowledged."""
     taken = outcome.answer.taken if outcome.answer is not None else True
     if verb == "report" and taken:
@@ -136,7 +136,7 @@ def _noted(verb: str, post: Post, outcome: Outcome) -> None:
         mark(post, done=True)
 
 
-def _finished(post: Post) -> bool:
+def _finished(post: WorkerIdentity) -> bool:
     """Whether the report was accepted and the attempt is over, so that no mark is needed."""
     from .claims import is_marked, mark
 
@@ -146,7 +146,7 @@ def _finished(post: Post) -> bool:
     return True
 
 
-def _show(verb: str, given: Given, post: Post, outcome: Outcome) -> None:
+def _show(verb: str, given: Given, post: WorkerIdentity, outcome: Outcome) -> None:
     reply = outcome.answer.body if outcome.answer is not None else {"ok": True}
     if given.flag("json"):
         output.document("worker_reply", verb=verb, kept=outcome.kept, **reply)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .http import Answer
+    from .http import LeadAnswer
 
 REFUSED, BLOCKED, USAGE, INTERRUPTED = 1, 3, 64, 130
 
 
-class Trouble(Exception):
+class WorkerError(Exception):
     """What happened, in one sentence; `hint` is the next step; `code` can be given to `ganger explain`.
 
     `earlier` are older requests that were refused meanwhile: verb and answer.
@@ -18,17 +18,17 @@ class Trouble(Exception):
     def __init__(self, message: str, *, hint: str = "", code: str = "ERROR", exit_code: int = REFUSED) -> None:
         super().__init__(message)
         self.message, self.hint, self.code, self.exit_code = message, hint, code, exit_code
-        self.earlier: list[tuple[str, Answer]] = []
+        self.earlier: list[tuple[str, LeadAnswer]] = []
 
 
-class Misuse(Trouble):
+class Misuse(WorkerError):
     """The command line is wrong."""
 
     def __init__(self, message: str, hint: str = "ganger worker --help") -> None:
         super().__init__(message, hint=hint, code="USAGE", exit_code=USAGE)
 
 
-class Away(Trouble):
+class Away(WorkerError):
     """No lead took the request. It may be sent again: if it arrives twice, it counts once."""
 
     def __init__(self, why: str, retry_sec: float = 0.0) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from .claims import read_object, stem
-from .errors import Away, NoRun, Trouble
+from .errors import Away, NoRun, WorkerError
 from .folders import newest_first, private_folder, read_book, run_folders, user_file
 
 TYPE_CHECKING = False
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 PROJECT_FILE = "ganger.toml"
 
 
-class State:
+class RunFile:
     """The state folder of a project, and the user's folder for it, which may not exist."""
 
     __slots__ = ("private", "shown")
@@ -34,16 +34,16 @@ class State:
         return found[0] if found else made if os.path.isdir(made) else ""
 
 
-def state_of(project: str, environ: Mapping[str, str]) -> State:
+def state_of(project: str, environ: Mapping[str, str]) -> RunFile:
     """Where the project keeps its runs. For a workspace with its own project file, the project above it counts."""
     if project:
         if not os.path.isdir(project):
-            raise Trouble(f"{project}: no such project folder", hint="give an existing folder", code="NOT_FOUND")
-        return State(os.path.abspath(project), environ)
+            raise WorkerError(f"{project}: no such project folder", hint="give an existing folder", code="NOT_FOUND")
+        return RunFile(os.path.abspath(project), environ)
     folder, nearest = _here(), None
     while True:
         if os.path.isfile(f"{folder}/{PROJECT_FILE}"):
-            state = State(folder, environ)
+            state = RunFile(folder, environ)
             if state.runs():
                 return state
             nearest = nearest or state
@@ -52,7 +52,7 @@ def state_of(project: str, environ: Mapping[str, str]) -> State:
             break
         folder = above
     if nearest is None:
-        raise Trouble(
+        raise WorkerError(
             f"there is no {PROJECT_FILE} here or above",
             hint="change into the project, or name it: --project DIR",
             code="NOT_FOUND",
@@ -64,7 +64,7 @@ def _here() -> str:
     try:
         return os.getcwd()
     except OSError as error:
-        raise Trouble("this folder is gone", hint="change into the project, or name it: --project DIR") from error
+        raise WorkerError("this folder is gone", hint="change into the project, or name it: --project DIR") from error
 
 
 def _state_of(folder: str, environ: Mapping[str, str]) -> str:
@@ -141,7 +141,7 @@ def is_led(folder: str) -> bool:
     return False
 
 
-class Door:
+class RunAddress:
     """Where a run's lead is reached, and the token with which the operator's sessions may ask for a task."""
 
     __slots__ = ("address", "folder", "token")
@@ -157,7 +157,7 @@ class Door:
             with open(f"{folder}/worker.key", encoding="ascii") as stream:
                 key = bytes.fromhex(stream.read().strip())
         except (OSError, ValueError) as error:
-            raise Trouble(
+            raise WorkerError(
                 f"{folder}/worker.key cannot be read, so no task can be asked for",
                 hint="ask as the user who runs Ganger; a worker that Ganger started works only on its own task",
                 code="NOT_ALLOWED",
@@ -175,7 +175,7 @@ class Door:
             except OSError as error:
                 raise Away(error.strerror or "there is no socket") from error
             if owner not in (0, os.stat(f"{self.folder}/worker.key").st_uid):
-                raise Trouble(
+                raise WorkerError(
                     f"{self.address} does not belong to the run's owner",
                     hint="remove it, then continue the run: ganger run",
                     code="NOT_ALLOWED",

@@ -23,7 +23,7 @@ _LONGEST_PATH = 107
 _BUSY_SEC = 0.02
 
 
-class Answer:
+class LeadAnswer:
     """`retry_sec` is set if the request should be sent again later."""
 
     __slots__ = ("body", "retry_sec", "status")
@@ -43,7 +43,7 @@ class Answer:
 
 def call(
     address: str, token: str, path: str, body: object, timeout_sec: float, more: dict[str, str] | None = None
-) -> Answer:
+) -> LeadAnswer:
     """Raises Away without a complete answer, or if the lead cannot take it now. `more` are header fields."""
     until = time.monotonic() + timeout_sec
     content = encoded(body)
@@ -128,7 +128,7 @@ def _connected(address: str, until: float) -> _socket.socket:
             return line
 
 
-def _answer(line: _socket.socket, until: float, cut: str) -> Answer:
+def _answer(line: _socket.socket, until: float, cut: str) -> LeadAnswer:
     data = b""
     while b"\r\n\r\n" not in data:
         data += _more(line, until, cut)
@@ -143,7 +143,7 @@ def _answer(line: _socket.socket, until: float, cut: str) -> Answer:
     while missing > 0:
         parts.append(_more(line, until, cut))
         missing -= len(parts[-1])
-    return Answer(status, _object(b"".join(parts)[: int(length)]), _seconds(fields.get("retry-after")))
+    return LeadAnswer(status, _object(b"".join(parts)[: int(length)]), _seconds(fields.get("retry-after")))
 
 
 def _more(line: _socket.socket, until: float, cut: str) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from .errors import Trouble
+from .errors import WorkerError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class Post:
+class WorkerIdentity:
     """One worker's place. `claim` is its claim's file, if there is one."""
 
     __slots__ = ("claim", "desk", "report", "task_id", "token")
@@ -46,20 +46,22 @@ def _caller() -> str:
     return caller()
 
 
-def find_post(worker: str, run: str, project: str, environ: Mapping[str, str]) -> Post:
+def find_post(worker: str, run: str, project: str, environ: Mapping[str, str]) -> WorkerIdentity:
     """The worker named on the command line, else in the environment, else the only open claim."""
     if not (worker or run) and environ.get("GANGER_TOKEN") and environ.get("GANGER_REPORT"):
         desk = environ.get("GANGER_DESK", "")
-        return Post(environ["GANGER_TOKEN"], environ["GANGER_REPORT"], desk, environ.get("GANGER_TASK_ID", ""))
+        return WorkerIdentity(
+            environ["GANGER_TOKEN"], environ["GANGER_REPORT"], desk, environ.get("GANGER_TASK_ID", "")
+        )
     # Most workers are started by Ganger and have everything in their environment.
     from .claims import claims
     from .find_run import runs
 
     try:
         found = [claim for folder in runs(project, run, environ) for claim in claims(folder)]
-    except Trouble as problem:
+    except WorkerError as problem:
         message = f"this is not a worker: GANGER_TOKEN is not set, and {problem.message}"
-        raise Trouble(message, hint=problem.hint, code="NO_CLAIM") from problem
+        raise WorkerError(message, hint=problem.hint, code="NO_CLAIM") from problem
     asked = worker or environ.get("GANGER_WORKER", "")
     session = environ.get("GANGER_SESSION", "")
     mine = [claim for claim in found if claim["worker"] == asked or (not asked and _of(session, claim))]
@@ -70,13 +72,13 @@ def find_post(worker: str, run: str, project: str, environ: Mapping[str, str]) -
         held = [claim for claim in held if claim["worker"] == own] or held
         names = [own] if own in names else names
     if len(names) > 1:
-        raise Trouble(
+        raise WorkerError(
             f"{len(names)} workers hold tasks here: {', '.join(names[:10])}",
             hint=f"name one: --worker {names[0]}, or GANGER_WORKER in the environment",
             code="NO_CLAIM",
         )
     if not held:
-        raise Trouble(
+        raise WorkerError(
             f"{asked or 'this session'} holds no task here, and GANGER_TOKEN is not set",
             hint="ask for one: ganger worker next",
             code="NO_CLAIM",
@@ -88,6 +90,6 @@ def _of(session: str, claim: dict[str, Any]) -> bool:
     return not session or claim.get("session", "") in ("", session)
 
 
-def _post(claim: dict[str, Any]) -> Post:
+def _post(claim: dict[str, Any]) -> WorkerIdentity:
     address = claim.get("report") or claim.get("url") or ""
-    return Post(claim["token"], address, claim.get("desk") or "", claim.get("task_id") or "", claim["file"])
+    return WorkerIdentity(claim["token"], address, claim.get("desk") or "", claim.get("task_id") or "", claim["file"])

@@ -10,9 +10,9 @@ import json
 import sys
 
 from .arguments import Given
-from .errors import Away, Trouble
+from .errors import Away, WorkerError
 from .http import MCP, call
-from .identity import Post, find_post
+from .identity import WorkerIdentity, find_post
 from .sending import KEPT, Outcome, ask, tell
 from .table import VERBS
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, TextIO
 
-    from .http import Answer
+    from .http import LeadAnswer
 
     Message = dict[str, Any]
 
@@ -52,7 +52,7 @@ class Bridge:
             return self._passed(message)
         except Away as away:
             return self._alone(message, away)
-        except Trouble as problem:
+        except WorkerError as problem:
             return _error(_id(message), _INTERNAL, f"{problem.message}; {problem.hint}")
 
     def _called(self, message: Message) -> object | None:
@@ -65,17 +65,17 @@ class Bridge:
         try:
             post = self._post(str(body.pop("token", "") or ""))
             outcome = tell(post, name, body) if name in KEPT else ask(post, name, body, _ANSWER_SEC)
-        except Trouble as problem:
+        except WorkerError as problem:
             return _result(
                 message, {"ok": False, "code": problem.code, "message": problem.message, "hint": problem.hint}
             )
         return _result(message, _spoken(outcome))
 
-    def _post(self, token: str) -> Post:
+    def _post(self, token: str) -> WorkerIdentity:
         post = find_post(
             self._given.text("worker"), self._given.text("run"), self._given.text("project"), self._environ
         )
-        return Post(token, post.report, "", "") if token and token != post.token else post
+        return WorkerIdentity(token, post.report, "", "") if token and token != post.token else post
 
     def _asked(self, message: Message, body: Message) -> object:
         from .next import Asker
@@ -91,7 +91,7 @@ class Bridge:
             asker = Asker(words, self._environ)
             door = asker.door()
             reply = asker.ask(door, named({})["id"], max(0.0, min(wait_sec, 60.0)))
-        except Trouble as problem:
+        except WorkerError as problem:
             return _result(
                 message, {"ok": False, "code": problem.code, "message": problem.message, "hint": problem.hint}
             )
@@ -112,11 +112,11 @@ class Bridge:
         answer: object = body.get("value", body)
         return answer
 
-    def _sent(self, message: object) -> Answer:
+    def _sent(self, message: object) -> LeadAnswer:
         try:
             post = self._post("")
             address, token = post.report, post.token
-        except Trouble:
+        except WorkerError:
             from .next import Asker
 
             door = Asker(self._given, self._environ).door()

@@ -8,10 +8,10 @@ import time
 
 from . import output
 from .claims import claim_file, claim_of, write_private
-from .errors import BLOCKED, Away, Busy, NoRun, Trouble
-from .find_run import Door, is_led, is_over, runs
+from .errors import BLOCKED, Away, Busy, NoRun, WorkerError
+from .find_run import RunAddress, is_led, is_over, runs
 from .http import call
-from .identity import Post, worker_name
+from .identity import WorkerIdentity, worker_name
 from .sending import deliver, named, waits
 
 TYPE_CHECKING = False
@@ -35,7 +35,7 @@ class Asker:
 
     def __init__(self, given: Given, environ: Mapping[str, str]) -> None:
         if environ.get("GANGER_TOKEN") and not environ.get("GANGER_WORKER") and not given.text("worker"):
-            raise Trouble(
+            raise WorkerError(
                 f"this worker was started for {environ.get('GANGER_TASK_ID') or 'a task'} and works only on that",
                 hint="report it, then exit; in a session of your own give it a name: --worker NAME",
                 code="NOT_ALLOWED",
@@ -45,18 +45,18 @@ class Asker:
         self.roles = given.many("role")
         self._which = (given.text("project"), given.text("run"), environ)
 
-    def door(self) -> Door:
+    def door(self) -> RunAddress:
         """Looked up on each call: a run, or a newer one, may begin during the wait."""
         found = runs(*self._which)
         if not found and self._which[2].get("GANGER_TOKEN"):
-            raise Trouble(
+            raise WorkerError(
                 "no run is visible from here: a worker that Ganger started works only on its own task",
                 hint="report it, then exit; ask for tasks outside its sandbox",
                 code="NOT_ALLOWED",
             )
         if not found:
             raise Away("there is no run yet")
-        return Door(found[0])
+        return RunAddress(found[0])
 
     def over(self) -> str:
         """The name of a run that has ended, so that no lead can say so; empty if it may go on."""
@@ -74,7 +74,7 @@ class Asker:
             return False
         return bool(found) and is_led(found[0])
 
-    def ask(self, door: Door, request_id: str, wait_sec: float) -> dict[str, Any]:
+    def ask(self, door: RunAddress, request_id: str, wait_sec: float) -> dict[str, Any]:
         """The lead's reply. Raises Away, or Trouble for a refusal."""
         self._hand_over(door)
         body: dict[str, Any] = {"id": request_id, "worker": self.worker, "wait_sec": round(wait_sec, 3)}
@@ -89,18 +89,18 @@ class Asker:
             raise refusal(answer.body, answer.status)
         return answer.body
 
-    def _hand_over(self, door: Door) -> None:
+    def _hand_over(self, door: RunAddress) -> None:
         """Sends unsent messages on the last task first; otherwise the lead hands out the same task again."""
         held = claim_of(door.folder, self.worker)
         if held is None:
             return
-        post = Post(
+        post = WorkerIdentity(
             held["token"], door.address, str(held.get("desk") or ""), str(held.get("task_id") or ""), held["file"]
         )
         if waits(post):
             output.refusals(deliver(post))
 
-    def remember(self, door: Door, reply: dict[str, Any]) -> dict[str, Any]:
+    def remember(self, door: RunAddress, reply: dict[str, Any]) -> dict[str, Any]:
         """Stores the claim for later calls of this worker."""
         task = reply["task"]
         claim = {
@@ -125,7 +125,7 @@ class Asker:
             write_private(prompt_file, str(task.get("prompt", "")))
             write_private(file, json.dumps(claim, indent=1))
         except OSError as error:
-            raise Trouble(
+            raise WorkerError(
                 f"{file} cannot be written ({error.strerror}), so later calls would not know which task they hold",
                 hint="fix that and ask again: you get the same task",
                 code="NOT_WRITABLE",
@@ -155,7 +155,7 @@ def next_task(given: Given, environ: Mapping[str, str]) -> int:
     return 0
 
 
-def _got(asker: Asker, given: Given) -> tuple[Door | None, dict[str, Any]]:
+def _got(asker: Asker, given: Given) -> tuple[RunAddress | None, dict[str, Any]]:
     """Asks once, or until there is a task. A request whose answer was lost is sent again with the same id."""
     seconds = given.values.get("wait")
     waiting = given.flag("wait")

@@ -8,8 +8,8 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .errors import Trouble
-    from .http import Answer
+    from .errors import WorkerError
+    from .http import LeadAnswer
 
 
 class Unsaid(Exception):
@@ -59,7 +59,7 @@ def _say(text: str, *, flush: bool = False) -> None:
         raise Unsaid(error.strerror) from error
 
 
-def trouble(problem: Trouble, *, as_json: bool) -> None:
+def trouble(problem: WorkerError, *, as_json: bool) -> None:
     if as_json:
         body = {"code": problem.code, "message": problem.message, "hint": problem.hint, "where": []}
         document("error", ok=False, error=body)
@@ -68,7 +68,7 @@ def trouble(problem: Trouble, *, as_json: bool) -> None:
     talk(f"next:  {problem.hint or f'ganger explain {problem.code}'}")
 
 
-def refusals(earlier: list[tuple[str, Answer]]) -> None:
+def refusals(earlier: list[tuple[str, LeadAnswer]]) -> None:
     """Reports earlier requests that are refused only now."""
     for verb, answer in earlier:
         why = answer.body.get("message") or f"status {answer.status}"

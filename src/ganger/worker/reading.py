@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from . import output
-from .errors import BLOCKED, Away, Trouble
+from .errors import BLOCKED, Away, WorkerError
 from .seen import last_seen, note_seen
 from .sending import ANSWER_SEC, Outcome, ask
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .arguments import Given
-    from .identity import Post
+    from .identity import WorkerIdentity
 
 _LONGEST_WAIT_SEC = 15.0
 _AWAY_SEC = 2.0
 _URGENT = frozenset({"shutdown", "checkpoint"})
 
 
-def messages(given: Given, post: Post) -> int:
+def messages(given: Given, post: WorkerIdentity) -> int:
     since = int(given.values["since"]) if "since" in given.values else last_seen(post)
     until = _until(given)
     reply = next(_polled(post, since, until)) if until is None else _first(post, since, until)
@@ -45,7 +45,7 @@ def _until(given: Given) -> float | None:
     return time.monotonic() + (seconds if seconds is not None else 10 * 365 * 86_400.0)
 
 
-def _first(post: Post, since: int, until: float) -> dict[str, Any]:
+def _first(post: WorkerIdentity, since: int, until: float) -> dict[str, Any]:
     reply: dict[str, Any] = {}
     for reply in _polled(post, since, until):
         if reply.get("messages"):
@@ -53,7 +53,7 @@ def _first(post: Post, since: int, until: float) -> dict[str, Any]:
     return reply
 
 
-def _polled(post: Post, since: int, until: float | None) -> Iterator[dict[str, Any]]:
+def _polled(post: WorkerIdentity, since: int, until: float | None) -> Iterator[dict[str, Any]]:
     """The lead's answers, one after another, until the time is over; waits for a lead that is away."""
     told = False
     while True:
@@ -86,7 +86,7 @@ def _reply(outcome: Outcome) -> dict[str, Any]:
     return answer.body
 
 
-def answer_to(given: Given, post: Post, outcome: Outcome) -> int:
+def answer_to(given: Given, post: WorkerIdentity, outcome: Outcome) -> int:
     """Waits for the operator's answer, or until the lead says to stop waiting."""
     reply = outcome.answer.body if outcome.answer is not None else {}
     question, since = str(reply.get("question") or ""), int(reply.get("latest") or last_seen(post))
@@ -101,12 +101,14 @@ def answer_to(given: Given, post: Post, outcome: Outcome) -> int:
             if kind == "answer":
                 return _answered(given, question, text)
             if kind in _URGENT:
-                raise Trouble(text, hint="ganger worker messages", code="NO_ANSWER", exit_code=BLOCKED)
+                raise WorkerError(text, hint="ganger worker messages", code="NO_ANSWER", exit_code=BLOCKED)
         try:
             ask(post, "heartbeat", {"step": "waits for an answer"})
         except Away:
             continue
-    raise Trouble("there is no answer yet", hint="ganger worker messages --wait", code="NO_ANSWER", exit_code=BLOCKED)
+    raise WorkerError(
+        "there is no answer yet", hint="ganger worker messages --wait", code="NO_ANSWER", exit_code=BLOCKED
+    )
 
 
 def _answered(given: Given, question: str, text: str) -> int:
@@ -117,7 +119,7 @@ def _answered(given: Given, question: str, text: str) -> int:
     return 0
 
 
-def brief(given: Given, post: Post) -> int:
+def brief(given: Given, post: WorkerIdentity) -> int:
     reply = _reply(ask(post, "brief", {"section": given.place(0)}))
     if given.flag("json"):
         output.document("worker_brief", **reply)

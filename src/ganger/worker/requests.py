@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 
-from .errors import Misuse, Trouble
+from .errors import Misuse, WorkerError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .arguments import Given
-    from .identity import Post
+    from .identity import WorkerIdentity
 
     Body = dict[str, Any]
 
@@ -26,7 +26,7 @@ def _some(**fields: Any) -> Body:
     return {name: value for name, value in fields.items() if value not in (None, "", [], ())}
 
 
-def heartbeat(given: Given, _post: Post) -> Body:
+def heartbeat(given: Given, _post: WorkerIdentity) -> Body:
     values = given.values
     return _some(
         step=given.text("step"),
@@ -36,7 +36,7 @@ def heartbeat(given: Given, _post: Post) -> Body:
     )
 
 
-def progress(given: Given, post: Post) -> Body:
+def progress(given: Given, post: WorkerIdentity) -> Body:
     parts = {name: given.values.get(name) for name in ("completed", "total")}
     return {
         **heartbeat(given, post),
@@ -60,11 +60,11 @@ def _tier(text: str) -> Body:
     return {"tier": int(number), "name": ":".join(parts), "success": outcome == "pass", "retry": int(retry)}
 
 
-def milestone(given: Given, _post: Post) -> Body:
+def milestone(given: Given, _post: WorkerIdentity) -> Body:
     return _some(name=given.place(0), note=given.text("note"))
 
 
-def escalate(given: Given, _post: Post) -> Body:
+def escalate(given: Given, _post: WorkerIdentity) -> Body:
     category = given.place(0).strip().lower().replace("-", "_").replace(" ", "_")
     if bool(given.text("default")) != ("deadline" in given.values):
         raise Misuse("escalate: --default and --deadline go together", hint="ganger worker escalate --help")
@@ -78,7 +78,7 @@ def escalate(given: Given, _post: Post) -> Body:
     )
 
 
-def checkpoint(given: Given, _post: Post) -> Body:
+def checkpoint(given: Given, _post: WorkerIdentity) -> Body:
     if given.place(0) not in ("", "-"):
         raise Misuse("checkpoint: the only file is -, which is stdin", hint="ganger worker checkpoint - < FILE")
     read = _object(_content("-"), "the checkpoint") if given.place(0) else {}
@@ -103,7 +103,7 @@ _LISTS = {
 _STANDING = (*_TEXTS.values(), *_LISTS.values(), "percent", "context")
 
 
-def report(given: Given, post: Post) -> Body:
+def report(given: Given, post: WorkerIdentity) -> Body:
     made = _made(given)
     if bool(made) == bool(given.place(0)):
         raise Misuse(
@@ -130,7 +130,7 @@ def _made(given: Given) -> Body:
     }
 
 
-def done(_given: Given, _post: Post) -> Body:
+def done(_given: Given, _post: WorkerIdentity) -> Body:
     return {}
 
 
@@ -142,9 +142,9 @@ def _content(file: str) -> bytes:
             with open(file, "rb") as stream:
                 data = stream.read(_LONGEST + 1)
     except OSError as error:
-        raise Trouble(f"{file}: cannot be read ({error.strerror})", hint="name a file", code="NOT_FOUND") from error
+        raise WorkerError(f"{file}: cannot be read ({error.strerror})", hint="name a file", code="NOT_FOUND") from error
     if len(data) > _LONGEST:
-        raise Trouble(
+        raise WorkerError(
             f"{file}: more than {_LONGEST} bytes",
             hint="leave large files in the workspace instead of in writes",
             code="REQUEST_TOO_LARGE",
@@ -156,9 +156,11 @@ def _object(data: bytes, what: str) -> Body:
     try:
         found = json.loads(data, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
-        raise Trouble(f"{what} is not JSON: {error}", hint="fix it and send it again", code="BAD_REQUEST") from error
+        raise WorkerError(
+            f"{what} is not JSON: {error}", hint="fix it and send it again", code="BAD_REQUEST"
+        ) from error
     if not isinstance(found, dict):
-        raise Trouble(f"{what} is not a JSON object", hint="fix it and send it again", code="BAD_REQUEST")
+        raise WorkerError(f"{what} is not a JSON object", hint="fix it and send it again", code="BAD_REQUEST")
     return found
 
 
@@ -166,7 +168,7 @@ def _no_constant(name: str) -> float:
     raise ValueError(f"{name} is not a number")
 
 
-BODIES: dict[str, Callable[[Given, Post], Body]] = {
+BODIES: dict[str, Callable[[Given, WorkerIdentity], Body]] = {
     "heartbeat": heartbeat,
     "progress": progress,
     "milestone": milestone,

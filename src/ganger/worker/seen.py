@@ -8,12 +8,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .identity import Post
+    from .identity import WorkerIdentity
 
 _NAME = "messages.seen"
 
 
-def last_seen(post: Post) -> int:
+def last_seen(post: WorkerIdentity) -> int:
     if not post.desk:
         return 0
     try:
@@ -29,7 +29,7 @@ def last_seen(post: Post) -> int:
     return int(text) if text.isdigit() else 0
 
 
-def note_seen(post: Post, number: int) -> None:
+def note_seen(post: WorkerIdentity, number: int) -> None:
     """Notes the number; if that fails, the messages are read again."""
     if not post.desk or number <= last_seen(post):
         return
@@ -45,7 +45,7 @@ def note_seen(post: Post, number: int) -> None:
         return
 
 
-def unread(post: Post, reply: Mapping[str, object]) -> int:
+def unread(post: WorkerIdentity, reply: Mapping[str, object]) -> int:
     """The number of unread messages, from a reply."""
     latest, count = reply.get("latest"), reply.get("messages")
     if not isinstance(latest, int) or not isinstance(count, int):

@@ -6,16 +6,16 @@ import os
 import time
 
 from .errors import Away
-from .http import Answer, call
+from .http import LeadAnswer, call
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .identity import Post
-    from .spool import Delivery, Spool
+    from .identity import WorkerIdentity
+    from .spool import Spool, SpooledRequest
 
-    Refusals = list[tuple[str, Answer]]
+    Refusals = list[tuple[str, LeadAnswer]]
 
 # Verbs that the lead stores before it acknowledges them, so they may be sent until it does.
 KEPT = frozenset({"progress", "milestone", "escalate", "checkpoint", "report", "done"})
@@ -40,7 +40,7 @@ class Outcome:
 
     __slots__ = ("answer", "earlier", "kept", "later")
 
-    def __init__(self, answer: Answer | None, *, kept: bool = False, later: str = "") -> None:
+    def __init__(self, answer: LeadAnswer | None, *, kept: bool = False, later: str = "") -> None:
         self.answer, self.kept, self.later = answer, kept, later
         self.earlier: Refusals = []
 
@@ -50,7 +50,7 @@ def named(body: dict[str, Any]) -> dict[str, Any]:
     return {"id": os.urandom(12).hex(), **body}
 
 
-def ask(post: Post, verb: str, body: dict[str, Any], timeout_sec: float = ANSWER_SEC) -> Outcome:
+def ask(post: WorkerIdentity, verb: str, body: dict[str, Any], timeout_sec: float = ANSWER_SEC) -> Outcome:
     """Sends a request that is useless later; raises Away. The spool is sent first, if possible."""
     try:
         earlier = deliver(post) if waits(post) else []
@@ -61,7 +61,7 @@ def ask(post: Post, verb: str, body: dict[str, Any], timeout_sec: float = ANSWER
     return outcome
 
 
-def tell(post: Post, verb: str, body: dict[str, Any]) -> Outcome:
+def tell(post: WorkerIdentity, verb: str, body: dict[str, Any]) -> Outcome:
     """Sends or keeps a request that must not be lost; raises Away only if it cannot be kept."""
     body = named(body)
     spool = _spool(post)
@@ -78,7 +78,7 @@ def tell(post: Post, verb: str, body: dict[str, Any]) -> Outcome:
         spool.close()
 
 
-def deliver(post: Post) -> Refusals:
+def deliver(post: WorkerIdentity) -> Refusals:
     """Sends what the spool holds and returns the refused requests. Raises Away if something is left."""
     spool = _spool(post)
     if spool is None:
@@ -94,7 +94,7 @@ def deliver(post: Post) -> Refusals:
     return refused
 
 
-def waits(post: Post) -> bool:
+def waits(post: WorkerIdentity) -> bool:
     """Whether the spool holds anything."""
     try:
         return bool(post.desk) and any(name.endswith(".json") for name in os.listdir(f"{post.desk}/spool"))
@@ -102,7 +102,7 @@ def waits(post: Post) -> bool:
         return False
 
 
-def _spool(post: Post) -> Spool | None:
+def _spool(post: WorkerIdentity) -> Spool | None:
     if not post.desk:
         return None
     from .spool import Spool
@@ -113,11 +113,11 @@ def _spool(post: Post) -> Spool | None:
         return None
 
 
-def _send(post: Post, verb: str, token: str, body: dict[str, Any]) -> Answer:
+def _send(post: WorkerIdentity, verb: str, token: str, body: dict[str, Any]) -> LeadAnswer:
     return call(post.report, token, f"/v1/{verb}", body, ANSWER_SEC)
 
 
-def _insisted(post: Post, verb: str, body: dict[str, Any]) -> Answer:
+def _insisted(post: WorkerIdentity, verb: str, body: dict[str, Any]) -> LeadAnswer:
     for pause_sec in _AGAIN_SEC:
         try:
             return _send(post, verb, post.token, body)
@@ -126,7 +126,7 @@ def _insisted(post: Post, verb: str, body: dict[str, Any]) -> Answer:
     return _send(post, verb, post.token, body)
 
 
-def _delivered(post: Post, spool: Spool, name: str, request: tuple[str, dict[str, Any]]) -> Outcome:
+def _delivered(post: WorkerIdentity, spool: Spool, name: str, request: tuple[str, dict[str, Any]]) -> Outcome:
     verb, body = request
     done = spool.deliver(lambda *each: _send(post, *each), time.monotonic() + _TURN_SEC, last=name)
     outcome = Outcome(done.answers.get(name))
@@ -137,11 +137,11 @@ def _delivered(post: Post, spool: Spool, name: str, request: tuple[str, dict[str
     outcome.later = done.away.later if done.away else "by another call of this worker, which is still sending"
     refused = spool.was_refused(name)
     if not outcome.kept and (verb == "escalate" or refused):
-        outcome.answer = _heard_again(post, verb, body) or (Answer(400, dict(_REFUSED)) if refused else None)
+        outcome.answer = _heard_again(post, verb, body) or (LeadAnswer(400, dict(_REFUSED)) if refused else None)
     return outcome
 
 
-def _heard_again(post: Post, verb: str, body: dict[str, Any]) -> Answer | None:
+def _heard_again(post: WorkerIdentity, verb: str, body: dict[str, Any]) -> LeadAnswer | None:
     """Another process sent it; asked with the same id, the lead repeats its answer."""
     try:
         return _send(post, verb, post.token, body)
@@ -149,7 +149,7 @@ def _heard_again(post: Post, verb: str, body: dict[str, Any]) -> Answer | None:
         return None
 
 
-def _settled(post: Post, done: Delivery) -> Refusals:
+def _settled(post: WorkerIdentity, done: SpooledRequest) -> Refusals:
     """Marks the claim after an acknowledged or refused report or done mark; returns the refused requests."""
     for name, verb in done.verbs.items():
         if verb in ("report", "done"):

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from .http import Answer
+    from .http import LeadAnswer
 
-    Send = Callable[[str, str, dict[str, Any]], Answer]
+    Send = Callable[[str, str, dict[str, Any]], LeadAnswer]
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LONGEST = 16 * 1024 * 1024
@@ -29,13 +29,13 @@ _TURN_SEC = 0.05
 _LAST_TIME = 10**20 - 1
 
 
-class Delivery:
+class SpooledRequest:
     """The outcomes of the requests in a delivery, by name and in order; `away` is why it stopped early."""
 
     __slots__ = ("answers", "away", "verbs")
 
     def __init__(self) -> None:
-        self.answers: dict[str, Answer] = {}
+        self.answers: dict[str, LeadAnswer] = {}
         self.verbs: dict[str, str] = {}
         self.away: Away | None = None
 
@@ -125,12 +125,12 @@ class Spool:
         whole = isinstance(verb, str) and isinstance(token, str) and isinstance(body, dict)
         return (verb, token, body) if whole else None
 
-    def deliver(self, send: Send, until: float, *, last: str = "") -> Delivery:
+    def deliver(self, send: Send, until: float, *, last: str = "") -> SpooledRequest:
         """Sends the requests in order, up to `last`; stops at the first that cannot be sent now.
 
         Only one process of a worker sends at a time. One that waits too long for its turn has sent nothing.
         """
-        done = Delivery()
+        done = SpooledRequest()
         if not self._in_turn(until, last):
             return done
         try:
@@ -157,7 +157,7 @@ class Spool:
             fcntl.flock(self._fd, fcntl.LOCK_UN)
         return done
 
-    def _lost_report(self, done: Delivery) -> bool:
+    def _lost_report(self, done: SpooledRequest) -> bool:
         return any(verb == "report" and not done.answers[name].taken for name, verb in done.verbs.items())
 
     def _in_turn(self, until: float, last: str) -> bool:

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ganger.agents.acp.jsonrpc import Gone, Refusal, Wire, end_tree, exited
+from ganger.agents.acp.jsonrpc import Gone, RpcRefusal, Wire, end_tree, exited
 from ganger.agents.acp.objects import about, name_of, option_of, shown, status_of, used_in
 from ganger.agents.sign_lines import encode, harmless
 from ganger.agents.streams import Lines, amount, items, number, part, text
@@ -90,7 +90,7 @@ class Errand:
         return cls(**{**data, "argv": tuple(data["argv"])})
 
 
-class Talk:
+class AcpClient:
     def __init__(self, errand: Errand, prompt: str, say: Callable[[Sign], None]) -> None:
         self.errand, self.prompt, self.say = errand, prompt, say
         self._session = ""
@@ -155,7 +155,7 @@ class Talk:
             return [Over("error", f"the agent did not answer {doing} within {self.errand.start_sec:g} s")]
         except _NoSession as problem:
             return [Over("no_session", str(problem))]
-        except Refusal as refusal:
+        except RpcRefusal as refusal:
             return self._refused(refusal)
         except Gone:
             return [await self._died(process, doing)]
@@ -168,7 +168,7 @@ class Talk:
                 await asyncio.sleep(left)
             try:
                 await wire.ask(_PING, {})
-            except Refusal:
+            except RpcRefusal:
                 pass
             except Gone:
                 return
@@ -194,7 +194,7 @@ class Talk:
             return await wire.ask(
                 "session/resume" if resumes else "session/load", {"sessionId": self.errand.session, **place}
             )
-        except Refusal as refusal:
+        except RpcRefusal as refusal:
             if refusal.code in _LOGIN_CODES:
                 raise
             raise _NoSession(f"{refusal.message} {shown(refusal.data)}".strip()) from None
@@ -232,7 +232,7 @@ class Talk:
             return told
         return [Over("error", words) if isinstance(sign, LoginMissing) else sign for sign in told]
 
-    def _refused(self, refusal: Refusal) -> list[Sign]:
+    def _refused(self, refusal: RpcRefusal) -> list[Sign]:
         if refusal.code in _LOGIN_CODES:
             return [LoginMissing(refusal.message)]
         status = refusal.code if 400 <= refusal.code < 600 else status_of(refusal.data)
@@ -393,7 +393,7 @@ def _print(sign: Sign) -> None:
 def main(arguments: list[str]) -> int:
     errand = Errand.read(arguments[0])
     prompt = sys.stdin.buffer.read().decode("utf-8", "replace")
-    return asyncio.run(Talk(errand, prompt, _print).run())
+    return asyncio.run(AcpClient(errand, prompt, _print).run())
 
 
 if __name__ == "__main__":

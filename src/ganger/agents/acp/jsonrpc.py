@@ -48,7 +48,7 @@ _NO_SUCH_METHOD = -32601
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal(Exception):
+class RpcRefusal(Exception):
     """The other side's answer is an error."""
 
     code: int
@@ -159,6 +159,6 @@ class Wire:
             error = part(message, "error")
             code = error.get("code")
             told = text(error, "message") or json.dumps(message["error"])
-            answer.set_exception(Refusal(code if isinstance(code, int) else 0, told, error.get("data")))
+            answer.set_exception(RpcRefusal(code if isinstance(code, int) else 0, told, error.get("data")))
         else:
             answer.set_result(dict(part(message, "result")))

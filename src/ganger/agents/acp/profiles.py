@@ -33,7 +33,7 @@ def _codex_files(agent: CliAgent) -> Mapping[str, bytes]:
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class AcpProfile:
     """`like` is the agent of the same vendor whose settings, keys and files are used for this one too.
 
     `arguments` follow the program. A model is named by `model_flag` or `model_variable`. `variables` are always set,
@@ -57,10 +57,10 @@ class Profile:
     usd: bool = False
 
 
-UNKNOWN = Profile()
+UNKNOWN = AcpProfile()
 
-PROFILES: dict[str, Profile] = {
-    "claude-acp": Profile(
+PROFILES: dict[str, AcpProfile] = {
+    "claude-acp": AcpProfile(
         program="claude-agent-acp",
         tried="0.99.0",
         like=ClaudeAgent,
@@ -69,7 +69,7 @@ PROFILES: dict[str, Profile] = {
         modes={"all": "bypassPermissions", "edit": "acceptEdits"},
         usd=True,
     ),
-    "codex-acp": Profile(
+    "codex-acp": AcpProfile(
         program="codex-acp",
         tried="2.6.0",
         like=CodexAgent,
@@ -77,7 +77,7 @@ PROFILES: dict[str, Profile] = {
         modes={"all": "agent-full-access", "edit": "workspace-write"},
         errors=r"(?:\A|\n)(?:stream disc|unexpected status|exceeded retry|Quota ex|You.ve hit|We.re curr|Error:).*",
     ),
-    "gemini": Profile(
+    "gemini": AcpProfile(
         program="gemini",
         tried="0.61.0",
         like=GeminiAgent,
@@ -86,7 +86,7 @@ PROFILES: dict[str, Profile] = {
         modes={"all": "yolo", "edit": "autoEdit"},
         retrying=r"\AAttempt \d+ failed|Retrying after \d+ms",
     ),
-    "qwen": Profile(
+    "qwen": AcpProfile(
         program="qwen",
         tried="0.24.4",
         like=QwenAgent,
@@ -96,7 +96,7 @@ PROFILES: dict[str, Profile] = {
         errors=r"\[API Error: .*",
         usage="none",
     ),
-    "copilot": Profile(
+    "copilot": AcpProfile(
         program="copilot",
         tried="1.0.102",
         like=CopilotAgent,
@@ -106,7 +106,7 @@ PROFILES: dict[str, Profile] = {
         retrying=r"\AInfo: Request failed .* Retrying",
         usage="session",
     ),
-    "opencode": Profile(
+    "opencode": AcpProfile(
         program="opencode",
         tried="1.18.33",
         like=OpencodeAgent,
@@ -116,6 +116,6 @@ PROFILES: dict[str, Profile] = {
 }
 
 
-def profile_of(name: str, program: str) -> Profile:
+def profile_of(name: str, program: str) -> AcpProfile:
     """The profile by its name, else by the program's name."""
     return PROFILES.get(name) or next((row for row in PROFILES.values() if row.program == program), UNKNOWN)

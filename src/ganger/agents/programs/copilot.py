@@ -15,7 +15,7 @@ from typing import Any
 from ganger.agents.cli import CliAgent
 from ganger.agents.settings import AgentSettings
 from ganger.agents.streams import number, part, plain, read_json, text
-from ganger.agents.usage import Span, lines, moment, records, span, summed
+from ganger.agents.usage import TranscriptSpan, lines, moment, records, span, summed
 from ganger.agents.words import meaning
 from ganger.core.signs import (
     Context,
@@ -176,7 +176,7 @@ def _call(used: Mapping[str, Any]) -> Tokens:
     )
 
 
-def _until(limited: Limited, home: Path, during: Span) -> Iterable[Sign]:
+def _until(limited: Limited, home: Path, during: TranscriptSpan) -> Iterable[Sign]:
     """How long the endpoint asked it to wait; only its log says so."""
     for _, line in lines(home, ".copilot/logs/process-*.log"):
         found = _ASKED_TO_WAIT.match(line)

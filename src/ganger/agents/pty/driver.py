@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ganger.agents.pty.child import PtyChild
-from ganger.agents.pty.screen import Screen, joined
+from ganger.agents.pty.screen import TerminalScreen, joined
 from ganger.agents.pty.transcript import Transcript, gist, unframed
 from ganger.agents.settings import TerminalSettings
 from ganger.agents.sign_lines import encode, harmless
@@ -45,14 +45,14 @@ _COMPLAINT_LINES = 6
 _UNTYPED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
-class Phase(StrEnum):
+class DriverPhase(StrEnum):
     STARTING = "starting"
     TYPING = "typing"
     WORKING = "working"
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ScreenLook:
     """The screen at one moment: lines as they were written, each with the number of its row; `text` has no echoes.
 
     `still`: it has not changed for a while; `redrawn`: the whole screen was drawn again.
@@ -78,7 +78,7 @@ class Look:
 
 
 @dataclass(slots=True)
-class Rule:
+class PromptRule:
     """A question and its answer. `at`: the row of the last answered one, while it is still shown."""
 
     pattern: re.Pattern[str]
@@ -88,7 +88,7 @@ class Rule:
     shown: tuple[str, ...] = ()
     repeated: bool = False
 
-    def is_new(self, hits: Sequence[int], look: Look) -> bool:
+    def is_new(self, hits: Sequence[int], look: ScreenLook) -> bool:
         """Whether the newest of these is not answered yet."""
         if not hits:
             self.at = None
@@ -98,7 +98,7 @@ class Rule:
         self.at, self.line, self.shown, self.repeated = hits[-1], look.line(hits[-1]), _gists(look.lines), False
         return True
 
-    def _is_another(self, hits: Sequence[int], last: int, look: Look) -> bool:
+    def _is_another(self, hits: Sequence[int], last: int, look: ScreenLook) -> bool:
         """Whether this is a new question: below the old one, or in its place on a screen that has changed since."""
         newest = hits[-1]
         if newest > last and (last in hits or last < look.first):
@@ -114,16 +114,16 @@ class Rule:
         return True
 
 
-class Talk:
+class PtyDriver:
     """One conversation, from the program's first output to its end."""
 
     def __init__(self, given: TerminalSettings, prompt: str, child: PtyChild) -> None:
         self.given, self.prompt, self.child = given, prompt, child
-        self.screen = Screen(given.columns, given.rows)
+        self.screen = TerminalScreen(given.columns, given.rows)
         self.transcript = Transcript(tell)
-        self.rules = [Rule(_pattern(asked), keys.encode()) for asked, keys in given.answers.items()]
-        self.asks = Rule(_pattern(given.asks or ASKS), given.deny.encode())
-        self.phase = Phase.STARTING
+        self.rules = [PromptRule(_pattern(asked), keys.encode()) for asked, keys in given.answers.items()]
+        self.asks = PromptRule(_pattern(given.asks or ASKS), given.deny.encode())
+        self.phase = DriverPhase.STARTING
         self.started = self.changed = self.heard = self.looked = time.monotonic()
         self.gists: tuple[str, ...] = ()
         self.before: tuple[str, ...] = ()
@@ -167,7 +167,7 @@ class Talk:
 
     # --- looking ------------------------------------------------------------------------------------------------------
 
-    def _look(self, now: float) -> Look:
+    def _look(self, now: float) -> ScreenLook:
         self.looked = now
         rows: list[int] = []
         lines: list[str] = []
@@ -180,13 +180,13 @@ class Talk:
             self.gists = gists
             self._move(now)
         still = now - self.changed >= self.given.settle_sec
-        return Look(tuple(rows), tuple(lines), "\n".join(shown), self.screen.first, still, self.screen.alternate)
+        return ScreenLook(tuple(rows), tuple(lines), "\n".join(shown), self.screen.first, still, self.screen.alternate)
 
     def _move(self, now: float) -> None:
         """Something happened: restarts the clocks that wait for quiet."""
         self.changed, self.settled = now, False
 
-    def _step(self, look: Look, now: float) -> Over | None:
+    def _step(self, look: ScreenLook, now: float) -> Over | None:
         quiet = now - self.changed
         if look.still and not self.settled:
             self.settled = True
@@ -196,16 +196,16 @@ class Talk:
         if over is not None or self.answered + self.denied > asked:
             return over
         match self.phase:
-            case Phase.STARTING:
+            case DriverPhase.STARTING:
                 return self._start(look, quiet, now)
-            case Phase.TYPING:
+            case DriverPhase.TYPING:
                 return self._hand_over(look, quiet, now)
-            case Phase.WORKING:
+            case DriverPhase.WORKING:
                 return self._watch(look, quiet, now)
 
     # --- questions ----------------------------------------------------------------------------------------------------
 
-    def _answer(self, look: Look, now: float, *, idle: bool) -> Over | None:
+    def _answer(self, look: ScreenLook, now: float, *, idle: bool) -> Over | None:
         if now - self.changed < _DRAWN_SEC:
             return None
         known: list[int] = []
@@ -215,7 +215,7 @@ class Talk:
             stuck = idle and bool(hits) and hits[-1] >= look.rows[-1] - _DIALOG_LINES
             if rule.is_new(hits, look) or (stuck and rule.ask_again()):
                 return self._type_answer(rule, look.line(hits[-1]), now)
-        if self.phase is Phase.TYPING or not look.still:
+        if self.phase is DriverPhase.TYPING or not look.still:
             return None
         far = 0 if idle else _DIALOG_LINES
         last = look.rows[-1] - 2 * _DIALOG_LINES if look.rows else 0
@@ -223,7 +223,7 @@ class Talk:
         new = self.asks.is_new(asked, look) or (idle and self.asks.ask_again())
         return self._deny(look.dialog(asked[-1]), now) if new else None
 
-    def _type_answer(self, rule: Rule, question: str, now: float) -> Over | None:
+    def _type_answer(self, rule: PromptRule, question: str, now: float) -> Over | None:
         self.answered += 1
         if self.answered > self.given.most_answers:
             return self._give_up("error", f"it asks again and again: {question}")
@@ -243,7 +243,7 @@ class Talk:
 
     # --- the task -----------------------------------------------------------------------------------------------------
 
-    def _start(self, look: Look, quiet: float, now: float) -> Over | None:
+    def _start(self, look: ScreenLook, quiet: float, now: float) -> Over | None:
         ready = self.given.ready
         drawn = quiet >= (_DRAWN_SEC if ready else self.given.idle_sec)
         if drawn and (not ready or _pattern(ready).search(look.text)):
@@ -262,10 +262,10 @@ class Talk:
             longest = _LONGEST_LINE if self.child.by_line else sys.maxsize
             keys = self.given.newline.join(part for line in text.split("\n") for part in _cut(line, longest))
             self.child.type(keys.encode())
-        self.phase = Phase.TYPING
+        self.phase = DriverPhase.TYPING
         self._move(now)
 
-    def _hand_over(self, look: Look, quiet: float, now: float) -> Over | None:
+    def _hand_over(self, look: ScreenLook, quiet: float, now: float) -> Over | None:
         stuck = quiet >= self.given.idle_sec
         if (quiet >= _DRAWN_SEC and not self.child.has_unread) or stuck:
             if not self.handed_over:
@@ -277,10 +277,10 @@ class Talk:
 
     def _submit(self, now: float) -> None:
         self.child.press(self.given.submit.encode())
-        self.phase = Phase.WORKING
+        self.phase = DriverPhase.WORKING
         self._move(now)
 
-    def _watch(self, look: Look, quiet: float, now: float) -> Over | None:
+    def _watch(self, look: ScreenLook, quiet: float, now: float) -> Over | None:
         if not look.still:
             return None
         if block := self.transcript.answer(look.lines):
@@ -291,7 +291,7 @@ class Talk:
             return self._idle(look, now)
         return None
 
-    def _idle(self, look: Look, now: float) -> Over | None:
+    def _idle(self, look: ScreenLook, now: float) -> Over | None:
         if self.given.done and _pattern(self.given.done).search(look.text):
             return Over("success", self.transcript.said(look.lines))
         if _gists(look.lines) == self.before:
@@ -321,7 +321,7 @@ class Talk:
         how = "closed its terminal" if code is None else f"ended by itself with exit code {code}"
         return self._give_up("error", f"the program {how} and gave no answer", look)
 
-    def _give_up(self, how: How, reason: str, look: Look | None = None) -> Over:
+    def _give_up(self, how: How, reason: str, look: ScreenLook | None = None) -> Over:
         """Ends with what it showed last, which may say why: not logged in, a limit."""
         last = [line.strip() for line in (look.text.split("\n") if look else []) if len(gist(line)) > 1][-_LAST_LINES:]
         text = "\n".join(last)
@@ -330,7 +330,7 @@ class Talk:
                 sign(found)
         return Over(how, f"{reason}; it showed last:\n{text}" if text else reason)
 
-    def _has_only_complained(self, look: Look | None) -> bool:
+    def _has_only_complained(self, look: ScreenLook | None) -> bool:
         """Whether it has not worked on its task: later, such words may come from its model or a tool."""
         return not self.handed_over or look is None or _told_lines(self.transcript.said(look.lines)) <= _COMPLAINT_LINES
 
@@ -371,7 +371,7 @@ def main(given: TerminalSettings, argv: list[str], prompt: str) -> int:
     except OSError as error:
         sign(Over("usage", f"program {argv[0]!r} cannot be started: {error.strerror}"))
         return 127
-    talk = Talk(given, prompt, child)
+    talk = PtyDriver(given, prompt, child)
     over = talk.run()
     sign(over)
     talk.close(over)

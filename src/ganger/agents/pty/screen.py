@@ -11,7 +11,7 @@ from functools import lru_cache
 
 
 @dataclass(slots=True)
-class Row:
+class ScreenRow:
     """One row of cells; the second half of a wide character is empty. `wrapped`: the text goes on in the next row."""
 
     cells: list[str]
@@ -26,14 +26,14 @@ class Row:
 class Plane:
     """One of the two screens, with its cursor."""
 
-    rows: list[Row]
+    rows: list[ScreenRow]
     x: int = 0
     y: int = 0
     saved: tuple[int, int] = (0, 0)
     late: bool = False
 
 
-def joined(rows: Iterable[Row]) -> Iterator[tuple[int, str]]:
+def joined(rows: Iterable[ScreenRow]) -> Iterator[tuple[int, str]]:
     """Lines as they were written: wrapped rows are joined. Each with the number of its first row."""
     parts: list[str] = []
     begin = 0
@@ -96,7 +96,7 @@ _TOKEN = re.compile(
 )
 
 
-class Screen:
+class TerminalScreen:
     """`gone`: rows that left at the top, to be taken by `take_gone`. `replies`: answers to what the program asked.
 
     `first` counts the rows that left, so that `first + n` names the n-th visible row for good.
@@ -108,7 +108,7 @@ class Screen:
         self.alternate = False
         self.first = 0
         self.replies = bytearray()
-        self._gone: list[Row] = []
+        self._gone: list[ScreenRow] = []
         self._rest = ""
         self._decode = codecs.getincrementaldecoder("utf-8")("replace")
         self._reset()
@@ -128,7 +128,7 @@ class Screen:
         """Column and row, from 0."""
         return self._now.x, self._now.y
 
-    def visible(self) -> list[Row]:
+    def visible(self) -> list[ScreenRow]:
         """The visible rows, without the empty ones at the end."""
         rows = self._now.rows
         last = next((n for n in range(len(rows) - 1, -1, -1) if rows[n].text().strip()), -1)
@@ -137,7 +137,7 @@ class Screen:
     def text(self) -> str:
         return "\n".join(line for _, line in joined(self.visible()))
 
-    def take_gone(self) -> list[Row]:
+    def take_gone(self) -> list[ScreenRow]:
         gone, self._gone = self._gone, []
         return gone
 
@@ -317,7 +317,7 @@ class Screen:
             del rows[at]
             rows.insert(self._bottom, self._blank())
 
-    def _erase(self, row: Row, first: int, last: int) -> None:
+    def _erase(self, row: ScreenRow, first: int, last: int) -> None:
         """Erases from one column to before another."""
         last = min(last, self.columns)
         if first < last:
@@ -392,7 +392,7 @@ class Screen:
         elif final == "u":
             self._to(*plane.saved)
 
-    def _shift_cells(self, row: Row, count: int, *, insert: bool) -> None:
+    def _shift_cells(self, row: ScreenRow, count: int, *, insert: bool) -> None:
         x, cells = self._now.x, row.cells
         count = min(count, self.columns - x)
         split(cells, x)
@@ -455,8 +455,8 @@ class Screen:
             value = "ffff/ffff/ffff" if text.startswith("10") else "0000/0000/0000"
             self.replies += f"\x1b]{text[:2]};rgb:{value}\x1b\\".encode()
 
-    def _blank(self) -> Row:
-        return Row([" "] * self.columns)
+    def _blank(self) -> ScreenRow:
+        return ScreenRow([" "] * self.columns)
 
     def _plane(self) -> Plane:
         return Plane([self._blank() for _ in range(self.rows)])

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from difflib import SequenceMatcher
 
-from ganger.agents.pty.screen import Row
+from ganger.agents.pty.screen import ScreenRow
 from ganger.contracts.reading.blocks import HEAL_DECISION, TASK_RESULT
 
 _MOST_LINES = 20_000
@@ -53,7 +53,7 @@ class Transcript:
         """The start of a line whose rest is still on the screen."""
         return self._part
 
-    def gone(self, rows: Iterable[Row]) -> bool:
+    def gone(self, rows: Iterable[ScreenRow]) -> bool:
         """Takes rows that left the screen; whether they ended a line."""
         ended = False
         for row in rows:

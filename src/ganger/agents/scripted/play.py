@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ganger.agents.scripted.script import ScriptProblem, Step, load_script
+from ganger.agents.scripted.script import ScriptProblem, ScriptStep, load_script
 
 
 def main(arguments: list[str]) -> int:
@@ -33,7 +33,7 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _play(step: Step, task: str) -> int | None:
+def _play(step: ScriptStep, task: str) -> int | None:
     """Plays one step; an integer ends the process with that code."""
     if step.key == "exit":
         return int(step.value)

@@ -40,7 +40,7 @@ class ScriptProblem(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ScriptStep:
     """One thing to do, such as `delay 0.5`."""
 
     key: str
@@ -48,9 +48,9 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Script:
-    tasks: dict[str, tuple[tuple[Step, ...], ...]]
-    default: tuple[tuple[Step, ...], ...]
+class AgentScript:
+    tasks: dict[str, tuple[tuple[ScriptStep, ...], ...]]
+    default: tuple[tuple[ScriptStep, ...], ...]
 
     @property
     def speaks(self) -> bool:
@@ -58,13 +58,13 @@ class Script:
         every = [*self.tasks.values(), self.default]
         return any(step.key == "sign" for attempts in every for steps in attempts for step in steps)
 
-    def steps(self, task_id: str, attempt: int) -> tuple[Step, ...]:
+    def steps(self, task_id: str, attempt: int) -> tuple[ScriptStep, ...]:
         """The behaviour of one attempt; the last one given is repeated."""
         attempts = self.tasks.get(task_id) or self.default
         return attempts[min(attempt, len(attempts)) - 1]
 
 
-def load_script(path: Path) -> Script:
+def load_script(path: Path) -> AgentScript:
     """Reads JSON or TOML. Every mistake is a ScriptProblem that names its place."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -84,10 +84,10 @@ def load_script(path: Path) -> Script:
         default = _attempts("default", data.get("default", [{"result": "DONE"}]))
     except ScriptProblem as problem:
         raise ScriptProblem(f"{path}: {problem}") from None
-    return Script(tasks, default)
+    return AgentScript(tasks, default)
 
 
-def _attempts(where: str, given: object) -> tuple[tuple[Step, ...], ...]:
+def _attempts(where: str, given: object) -> tuple[tuple[ScriptStep, ...], ...]:
     """A list has one entry per attempt; a single object is for every attempt."""
     entries = given if isinstance(given, list) else [given]
     if not entries:
@@ -95,7 +95,7 @@ def _attempts(where: str, given: object) -> tuple[tuple[Step, ...], ...]:
     return tuple(_steps(f"{where}[{index}]", entry) for index, entry in enumerate(entries))
 
 
-def _steps(where: str, entry: object) -> tuple[Step, ...]:
+def _steps(where: str, entry: object) -> tuple[ScriptStep, ...]:
     """An object's keys run in the order of STEP_KEYS; a list of objects runs in its own order."""
     if isinstance(entry, list):
         return tuple(step for index, part in enumerate(entry) for step in _steps(f"{where}[{index}]", part))
@@ -113,4 +113,4 @@ def _steps(where: str, entry: object) -> tuple[Step, ...]:
             raise ScriptProblem(f"{where}.delay: {value!r} does not fit; expected seconds")
         if key == "crash" and isinstance(value, str) and value not in signal.Signals.__members__:
             raise ScriptProblem(f"{where}.crash: {value!r} is not a signal; write one such as SIGKILL")
-    return tuple(Step(key, entry[key]) for key in STEP_KEYS if key in entry)
+    return tuple(ScriptStep(key, entry[key]) for key in STEP_KEYS if key in entry)

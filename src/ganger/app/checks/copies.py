@@ -18,7 +18,7 @@ from ganger.core.verify.environment import child_environment
 from ganger.errors import Fault
 from ganger.workspaces.direct.installed import Copy, Product, copies_in, product_at, python_copies, sites_of
 from ganger.workspaces.gates.commands import LINTERS, PYTHONS
-from ganger.workspaces.gates.recipes import Step, unfolded
+from ganger.workspaces.gates.recipes import RecipeStep, unfolded
 
 CODE = "INSTALLED_COPY"
 _PYTESTS = frozenset({"pytest", "py.test"})
@@ -117,14 +117,14 @@ class _Look:
             yield Path(os.path.realpath(program)).parent.parent
             yield Path(self._environ.get("HOME") or "/nonexistent") / ".local"
 
-    def _imports_first(self, step: Step, folders: frozenset[str]) -> bool:
+    def _imports_first(self, step: RecipeStep, folders: frozenset[str]) -> bool:
         """Whether this step searches these folders of its checkout before installed packages."""
         programs = step.programs
         if not programs or programs[-1] in LINTERS:
             return True
         return folders <= set(self._first_folders(step, programs))
 
-    def _first_folders(self, step: Step, programs: list[str]) -> Iterator[str]:
+    def _first_folders(self, step: RecipeStep, programs: list[str]) -> Iterator[str]:
         for word in step.argv:
             if word.startswith("PYTHONPATH="):
                 yield from (_normal(step.cwd, folder) for folder in word.partition("=")[2].split(":"))

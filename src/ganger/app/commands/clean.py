@@ -17,7 +17,7 @@ from ganger.engine.files import RunFolder, is_led
 from ganger.engine.resources.agent_homes import Homes
 from ganger.errors import NotFoundError, StoreError
 from ganger.workspaces.files.removal import discard
-from ganger.workspaces.git.landing import Kept, Leftover
+from ganger.workspaces.git.landing import KeptWork, Leftover
 
 # Made by a run for itself; useless once no process leads the run.
 _REMADE = ("checks", "pool")
@@ -27,7 +27,7 @@ _HOME, _GOES_ON = "home of an agent", "a session continues in it"
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class FreedPlace:
     """One folder or file on disk. `kept` says where else its content is; content kept nowhere else stays."""
 
     run: str
@@ -42,15 +42,17 @@ class Piece:
         return {**values, "path": str(self.path)}
 
 
-def look(project: Project, run_id: str | None = None) -> list[Piece]:
+def look(project: Project, run_id: str | None = None) -> list[FreedPlace]:
     """Everything that runs left, removable pieces first."""
-    found: list[Piece] = []
+    found: list[FreedPlace] = []
     for folder in runs_of(project):
         try:
             state = read_state(folder)
         except (StoreError, NotFoundError) as problem:
             # A run that cannot be read does not prevent cleaning the others.
-            found.append(Piece(folder.path.name, folder.path, "run that cannot be read", 0, False, problem.message))
+            found.append(
+                FreedPlace(folder.path.name, folder.path, "run that cannot be read", 0, False, problem.message)
+            )
             continue
         if run_id is not None and state.run_id != run_id:
             continue
@@ -60,13 +62,13 @@ def look(project: Project, run_id: str | None = None) -> list[Piece]:
     return sorted(found, key=lambda piece: (not piece.goes, -piece.bytes))
 
 
-def _of_gone_projects(project: Project) -> Iterator[Piece]:
+def _of_gone_projects(project: Project) -> Iterator[FreedPlace]:
     """Runs of projects that are gone. A moved folder looks the same, so nothing of it is removed."""
     for gone in gone_projects(project):
-        yield Piece("", gone.folder, f"runs of {gone.project}, which is gone", size_of(gone.folder), False, GONE)
+        yield FreedPlace("", gone.folder, f"runs of {gone.project}, which is gone", size_of(gone.folder), False, GONE)
 
 
-def _of_run(project: Project, folder: RunFolder, state: RunState) -> Iterator[Piece]:
+def _of_run(project: Project, folder: RunFolder, state: RunState) -> Iterator[FreedPlace]:
     # Agents go on when their lead dies: while a keeper runs them, nothing of theirs is removed.
     led, run = is_led(folder) or keeper_pid(folder) is not None, state.run_id
     repos = sorted({spec.repo for spec in state.specs.values()} | {""})
@@ -74,7 +76,7 @@ def _of_run(project: Project, folder: RunFolder, state: RunState) -> Iterator[Pi
         path = place / name
         if path.is_dir() and (size := size_of(path)):
             kept = "in use: a process leads this run" if led else "made again when needed"
-            yield Piece(run, path, f"{name}{_of(repo)}", size, not led, kept)
+            yield FreedPlace(run, path, f"{name}{_of(repo)}", size, not led, kept)
     for repo in repos:
         # For a repository that is no longer configured it is unknown what is kept elsewhere: it stays.
         known = not repo or repo in project.config.repos
@@ -84,20 +86,20 @@ def _of_run(project: Project, folder: RunFolder, state: RunState) -> Iterator[Pi
     yield from _homes(folder, state, led=led)
 
 
-def _homes(folder: RunFolder, state: RunState, *, led: bool) -> Iterator[Piece]:
+def _homes(folder: RunFolder, state: RunState, *, led: bool) -> Iterator[FreedPlace]:
     """Homes of agents: useless once no session can continue in them."""
     waiting = {file_stem(name) for name, task in state.tasks.items() if task.resume or name in state.running}
     for home in sorted(home for home in (folder.path / "homes").glob("*@*") if home.is_dir()):
         needed = home.name.rpartition("@")[0] in waiting
         kept = "in use: a process leads this run" if led else _GOES_ON if needed else "no longer needed"
-        yield Piece(state.run_id, home, _HOME, size_of(home), not led and not needed, kept)
+        yield FreedPlace(state.run_id, home, _HOME, size_of(home), not led and not needed, kept)
 
 
 def _of(repo: str) -> str:
     return f" of {repo}" if repo else ""
 
 
-def _workspaces(project: Project, state: RunState, repo: str, *, led: bool) -> Iterator[Piece]:
+def _workspaces(project: Project, state: RunState, repo: str, *, led: bool) -> Iterator[FreedPlace]:
     run = state.run_id
     waiting = {
         (file_stem(name), task.workspace_of)
@@ -108,16 +110,16 @@ def _workspaces(project: Project, state: RunState, repo: str, *, led: bool) -> I
     def why_kept(left: Leftover) -> str:
         return "the attempt that began in it continues" if (left.task, left.attempt) in waiting else left.state.value
 
-    async def leftovers() -> list[Piece]:
+    async def leftovers() -> list[FreedPlace]:
         repository = repository_of(project, run, lambda _change, _rules: None, None, repo)
         try:
             return [
-                Piece(
+                FreedPlace(
                     run,
                     left.folder,
                     f"workspace of {left.task}, attempt {left.attempt}",
                     left.bytes,
-                    not led and left.state is not Kept.UNSAVED and (left.task, left.attempt) not in waiting,
+                    not led and left.state is not KeptWork.UNSAVED and (left.task, left.attempt) not in waiting,
                     "in use: a process leads this run" if led else why_kept(left),
                 )
                 for left in await repository.leftovers()
@@ -128,9 +130,9 @@ def _workspaces(project: Project, state: RunState, repo: str, *, led: bool) -> I
     yield from asyncio.run(leftovers())
 
 
-def free(pieces: list[Piece]) -> list[Piece]:
+def free(pieces: list[FreedPlace]) -> list[FreedPlace]:
     """Removes what can be removed and returns the pieces as they are now; what could not be removed says so."""
-    left: list[Piece] = []
+    left: list[FreedPlace] = []
     for piece in pieces:
         if piece.what == _HOME and not piece.goes and piece.kept == _GOES_ON:
             # The session stays; the copy of the login for a process that is gone is removed.

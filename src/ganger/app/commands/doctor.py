@@ -31,7 +31,7 @@ from ganger.sandboxes.choose import (
     who,
 )
 from ganger.sandboxes.landlock import Landlock
-from ganger.sandboxes.none import Bare
+from ganger.sandboxes.none import NoSandbox
 from ganger.sandboxes.probes.probes import probe
 from ganger.stores.sqlite import OLDEST_SQLITE, sqlite_version
 
@@ -39,7 +39,7 @@ _LOW_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DoctorFinding:
     level: str
     name: str
     text: str
@@ -49,14 +49,17 @@ class Finding:
         return {"level": self.level, "name": self.name, "text": self.text, "next_step": self.next_step}
 
 
-def examine(project: Path | None, cwd: Path) -> list[Finding]:
+def examine(project: Path | None, cwd: Path) -> list[DoctorFinding]:
     findings = [check() for check in (_python, _sqlite, _git)]
     findings.append(_programs(cwd))
     try:
         opened, problems = read_project(project_root(project, None, cwd))
     except GangerError as error:
-        return [*findings, Finding("error", "config", error.message, error.hint or "fix the file, then try again")]
-    findings += [Finding("error", "config", e.message, e.hint or "fix it, then try again") for e in problems]
+        return [
+            *findings,
+            DoctorFinding("error", "config", error.message, error.hint or "fix the file, then try again"),
+        ]
+    findings += [DoctorFinding("error", "config", e.message, e.hint or "fix it, then try again") for e in problems]
     if not problems:
         findings.append(_config(opened))
         for check in (_state_dir, _sandbox, _copies, _agents, _outposts):
@@ -65,48 +68,52 @@ def examine(project: Path | None, cwd: Path) -> list[Finding]:
     return findings
 
 
-def _python() -> Finding:
+def _python() -> DoctorFinding:
     text = f"Python {platform.python_version()} on {platform.system()} {platform.machine()}"
-    return Finding("ok" if sys.version_info >= (3, 11) else "error", "python", text)
+    return DoctorFinding("ok" if sys.version_info >= (3, 11) else "error", "python", text)
 
 
-def _sqlite() -> Finding:
+def _sqlite() -> DoctorFinding:
     version = sqlite_version()
     shown = ".".join(map(str, version))
     if version < OLDEST_SQLITE:
-        return Finding("error", "sqlite", f"SQLite {shown} can corrupt a write-ahead log", "upgrade the apsw package")
-    return Finding("ok", "sqlite", f"SQLite {shown}")
+        return DoctorFinding(
+            "error", "sqlite", f"SQLite {shown} can corrupt a write-ahead log", "upgrade the apsw package"
+        )
+    return DoctorFinding("ok", "sqlite", f"SQLite {shown}")
 
 
-def _git() -> Finding:
+def _git() -> DoctorFinding:
     if shutil.which("git") is None:
-        return Finding("warning", "git", "git was not found", "install git; ganger demo and git modes need it")
+        return DoctorFinding("warning", "git", "git was not found", "install git; ganger demo and git modes need it")
     said = subprocess.run(["git", "--version"], capture_output=True, text=True, check=False, timeout=10).stdout.strip()
-    return Finding("ok", "git", said)
+    return DoctorFinding("ok", "git", said)
 
 
-def _sandbox(project: Project) -> Iterator[Finding]:
+def _sandbox(project: Project) -> Iterator[DoctorFinding]:
     """Tries every escape within the sandbox that agents and checks will have."""
     try:
         settings = sandbox_settings(project)
         walls = choose(settings)
     except GangerError as error:
-        yield Finding("error", "sandbox", error.message, error.hint)
+        yield DoctorFinding("error", "sandbox", error.message, error.hint)
         return
-    if isinstance(walls, Bare):
+    if isinstance(walls, NoSandbox):
         why = "none works on this machine" if settings.use != "off" else "it is switched off"
         text = f"no sandbox: {why}; agents and checks can read and write everything you can"
-        yield Finding("warning", "sandbox", text, HOW_TO_GET_WALLS if settings.use != "off" else 'set use = "auto"')
+        yield DoctorFinding(
+            "warning", "sandbox", text, HOW_TO_GET_WALLS if settings.use != "off" else 'set use = "auto"'
+        )
         return
     results = probe(walls, settings)
     held = [result.name for result in results if result.held]
     text = f"{walls.name}, network {settings.network}, {who(walls)}: {len(held)} of {len(results)} escape probes held"
     weaker = f"{HOW_TO_GET_WALLS}: it closes these" if isinstance(walls, Landlock) else ""
-    yield Finding("ok" if len(held) == len(results) else "warning", "sandbox", text, weaker)
-    yield Finding("ok", "held", ", ".join(held))
+    yield DoctorFinding("ok" if len(held) == len(results) else "warning", "sandbox", text, weaker)
+    yield DoctorFinding("ok", "held", ", ".join(held))
     if not has_shared_memory(walls, settings):
-        yield Finding("warning", "memory", NO_SHARED_MEMORY, HOW_TO_SHARE_MEMORY)
-    yield from (Finding("warning", "open", f"{r.sentence}: {r.detail}") for r in results if not r.held)
+        yield DoctorFinding("warning", "memory", NO_SHARED_MEMORY, HOW_TO_SHARE_MEMORY)
+    yield from (DoctorFinding("warning", "open", f"{r.sentence}: {r.detail}") for r in results if not r.held)
 
 
 def sandbox_lacks(project: Project) -> list[str]:
@@ -118,12 +125,12 @@ def sandbox_lacks(project: Project) -> list[str]:
     return [f"{NO_SHARED_MEMORY}; {HOW_TO_SHARE_MEMORY}"]
 
 
-def _programs(cwd: Path) -> Finding:
+def _programs(cwd: Path) -> DoctorFinding:
     found = [agent.kind for agent in programs_on_path(cwd)]
     if found:
         text = f"agent programs on PATH: {', '.join(found)}; ganger agents --check has details"
-        return Finding("ok", "programs", text)
-    return Finding(
+        return DoctorFinding("ok", "programs", text)
+    return DoctorFinding(
         "warning",
         "programs",
         "no known agent program is on PATH",
@@ -131,86 +138,94 @@ def _programs(cwd: Path) -> Finding:
     )
 
 
-def _config(project: Project) -> Finding:
+def _config(project: Project) -> DoctorFinding:
     if not project.has_file:
-        return Finding("warning", "config", f"no {PROJECT_FILE} here or above", "ganger init writes one")
-    return Finding("ok", "config", f"{project.root / PROJECT_FILE}")
+        return DoctorFinding("warning", "config", f"no {PROJECT_FILE} here or above", "ganger init writes one")
+    return DoctorFinding("ok", "config", f"{project.root / PROJECT_FILE}")
 
 
-def _state_dir(project: Project) -> Iterator[Finding]:
+def _state_dir(project: Project) -> Iterator[DoctorFinding]:
     try:
         place = kept = project.state_path
     except GangerError as error:
-        yield Finding("error", "state_dir", error.message, error.hint)
+        yield DoctorFinding("error", "state_dir", error.message, error.hint)
         return
     while not place.exists():
         place = place.parent
     if not os.access(place, os.W_OK):
-        yield Finding("error", "state_dir", f"{place} cannot be written", "fix its permissions or set state_dir")
+        yield DoctorFinding("error", "state_dir", f"{place} cannot be written", "fix its permissions or set state_dir")
     free = shutil.disk_usage(place).free
     text = f"{free / (1 << 30):.1f} GiB free for {kept}"
-    yield Finding("ok", "disk", text) if free > _LOW_BYTES else Finding("warning", "disk", text, "free some space")
+    yield (
+        DoctorFinding("ok", "disk", text)
+        if free > _LOW_BYTES
+        else DoctorFinding("warning", "disk", text, "free some space")
+    )
 
 
-def _agents(project: Project) -> Iterator[Finding]:
+def _agents(project: Project) -> Iterator[DoctorFinding]:
     try:
         agents = make_agents(project)
     except GangerError as error:
-        yield Finding("error", "agents", error.message, error.hint)
+        yield DoctorFinding("error", "agents", error.message, error.hint)
         return
     for place, one in project.unset_names():
         text = f"{place} names {one}, which is not set"
-        yield Finding("warning", "variable", text, "set it, or remove the name")
+        yield DoctorFinding("warning", "variable", text, "set it, or remove the name")
     for name, agent in agents.items():
         health = agent.healthcheck()
         said = f"{name} ({agent.kind}): {'; '.join(health.details)}"
-        yield Finding("ok", "agent", said) if health.ready else Finding("error", "agent", said, "ganger agents --check")
+        yield (
+            DoctorFinding("ok", "agent", said)
+            if health.ready
+            else DoctorFinding("error", "agent", said, "ganger agents --check")
+        )
 
 
-def _copies(project: Project) -> Iterator[Finding]:
+def _copies(project: Project) -> Iterator[DoctorFinding]:
     """Whether a check would test an installed copy of the project."""
     if not project.has_file:
         return
     checked = check_project(project)
     for fault in checked.faults:
         if fault.code == COPY_CODE:
-            yield Finding("error", "copies", fault.message, f"ganger explain {COPY_CODE}")
+            yield DoctorFinding("error", "copies", fault.message, f"ganger explain {COPY_CODE}")
     if checked.profiles is not None and all(fault.code != COPY_CODE for fault in checked.faults):
-        yield Finding("ok", "copies", "no check tests an installed copy of the project")
+        yield DoctorFinding("ok", "copies", "no check tests an installed copy of the project")
 
 
-def _outposts(project: Project) -> Iterator[Finding]:
+def _outposts(project: Project) -> Iterator[DoctorFinding]:
     """Remotes and forges, contacted with the token that a run would use."""
     for met in meet(project, delivering_repos(project)):
         name = met.name.partition(" ")[0]
         text = f"{met.name}: {met.text}" if met.name != name else met.text
         if met.trouble is None:
-            yield Finding("ok", name, text)
+            yield DoctorFinding("ok", name, text)
         else:
-            yield Finding("warning" if met.warns else "error", name, text, met.trouble.hint)
+            yield DoctorFinding("warning" if met.warns else "error", name, text, met.trouble.hint)
 
 
-def _left_overs(project: Project) -> Iterator[Finding]:
+def _left_overs(project: Project) -> Iterator[DoctorFinding]:
     """Unfinished runs whose lead is gone."""
     try:
         folders = runs_of(project)
     except GangerError as error:
-        yield Finding("error", "run", error.message, error.hint)
+        yield DoctorFinding("error", "run", error.message, error.hint)
         return
     for folder in folders:
         name = folder.path.name
         try:
             state = read_state(folder)
         except GangerError as error:
-            yield Finding("error", "run", error.message, error.hint)
+            yield DoctorFinding("error", "run", error.message, error.hint)
             continue
         led = is_led(folder)
         if led:
-            yield Finding("ok", "run", f"{name} is being led right now")
+            yield DoctorFinding("ok", "run", f"{name} is being led right now")
         unfinished = not led and state.status is RunStatus.RUNNING and not state.finished
         if unfinished:
-            yield Finding("warning", "run", f"{name} was interrupted", "ganger run continues it")
+            yield DoctorFinding("warning", "run", f"{name} was interrupted", "ganger run continues it")
     for gone in gone_projects(project):
         size = f"{size_of(gone.folder) / (1 << 20):.1f} MiB"
         text = f"runs of {gone.project}, which is gone, take {size} in {gone.folder}"
-        yield Finding("warning", "left-over", text, "remove that folder if the project is not coming back")
+        yield DoctorFinding("warning", "left-over", text, "remove that folder if the project is not coming back")

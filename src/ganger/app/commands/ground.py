@@ -17,7 +17,7 @@ from ganger.config import PROJECT_FILE, Project
 from ganger.core.names import repo_store
 from ganger.errors import Fault, GangerError, InputError
 from ganger.workspaces.direct.workspace import DirectWorkspace
-from ganger.workspaces.git.bare_repo import Bare
+from ganger.workspaces.git.bare_repo import BareRepo
 from ganger.workspaces.git.checkouts import plain_parts
 from ganger.workspaces.remotes.addresses import remote_address
 from ganger.workspaces.rules.protected import Protection
@@ -82,7 +82,7 @@ def _git(project: Project, checked: Checked) -> Iterator[Fault]:
     for repo in sorted(name for name in used if not name or name in repos):
         store = project.shown_path / repo_store(repo)
         path = f"{PROJECT_FILE}:repos.{repo}.path" if repo else ""
-        faults = list(_told(path, Bare(path_of(project, repo), store).project_head))
+        faults = list(_told(path, BareRepo(path_of(project, repo), store).project_head))
         yield from faults or _remote(project, repo)
 
 

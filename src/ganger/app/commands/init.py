@@ -38,7 +38,7 @@ class FirstProject:
 
 
 def write_first_project(
-    root: Path, *, agent: str | None, test_command: str | None, found: Sequence[Found] = ()
+    root: Path, *, agent: str | None, test_command: str | None, found: Sequence[ProjectFacts] = ()
 ) -> FirstProject:
     """`agent` is a kind or any command line; without it the best one found is used. `found` are the agent programs of
     this machine, as `ganger agents --check` lists them."""
@@ -97,7 +97,7 @@ def _require_runnable(command: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ProjectFacts:
     """A known agent program on this machine."""
 
     kind: str
@@ -105,7 +105,7 @@ class Found:
     detail: str
 
 
-def _choose(agent: str | None, found: Sequence[Found]) -> tuple[str, list[str]]:
+def _choose(agent: str | None, found: Sequence[ProjectFacts]) -> tuple[str, list[str]]:
     """A kind, or a command line of the operator's."""
     if agent is not None:
         named = next((one.kind for one in found if one.kind == agent), "")

@@ -20,19 +20,19 @@ from ganger.core.names import repo_store
 from ganger.core.planning.repos import PROJECT, shown
 from ganger.core.times import stamp
 from ganger.engine.files import RunFolder, is_led, leading
-from ganger.engine.stop_guard import Gate
+from ganger.engine.stop_guard import StopGuard
 from ganger.engine.verification.checks import why_red
 from ganger.errors import GangerError, NotFoundError
 from ganger.launchers.launcher import KeptLauncher
 from ganger.ports import Entry
 from ganger.stores.sqlite import SqliteStore
-from ganger.workspaces.git.landing import Landing, Plan
+from ganger.workspaces.git.landing import Landing, LandingPlan
 
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class LandOutcome:
     """What was moved, or would be. `branch` is empty for a detached HEAD, `repo` for the project's own repository."""
 
     how: str
@@ -47,17 +47,17 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class LandingWay:
     """One repository whose branch is to move."""
 
     repo: str
     landing: Landing
-    plan: Plan
+    plan: LandingPlan
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> LandOutcome:
         plan = self.plan
-        return Outcome(plan.how, plan.branch, plan.before, plan.tip, plan.commits, self.repo)
+        return LandOutcome(plan.how, plan.branch, plan.before, plan.tip, plan.commits, self.repo)
 
 
 def land(
@@ -70,7 +70,7 @@ def land(
     branch: str = "",
     dry_run: bool = False,
     led: bool = False,
-) -> list[Outcome]:
+) -> list[LandOutcome]:
     """Moves the branch that is checked out in each repository of the run, or in `repo` alone, or makes `branch`.
 
     Raises if that would lose or break something; conflicts are found in every repository before anything moves.
@@ -112,7 +112,7 @@ def _chosen(state: RunState, repo: str | None, say: Say) -> list[str]:
     return [one for one in found if one not in asked]
 
 
-def _way(project: Project, state: RunState, repo: str, *, branch: str) -> Way:
+def _way(project: Project, state: RunState, repo: str, *, branch: str) -> LandingWay:
     if repo and repo not in project.config.repos:
         raise NotFoundError(
             f"run {state.run_id!r} worked on {repo}, which is no longer configured", hint=f"add [repos.{repo}] again"
@@ -125,10 +125,10 @@ def _way(project: Project, state: RunState, repo: str, *, branch: str) -> Way:
             hint="ganger ledger shows the progress; ganger land --branch NAME creates a branch of it as it is",
             code="LAND_UNPROVED",
         )
-    return Way(repo, landing, landing.plan(commit))
+    return LandingWay(repo, landing, landing.plan(commit))
 
 
-def _require_no_conflict(state: RunState, way: Way) -> None:
+def _require_no_conflict(state: RunState, way: LandingWay) -> None:
     if way.plan.conflict is None:
         return
     only = f" --repo {way.repo}" if way.repo else ""
@@ -144,14 +144,14 @@ def _of(repo: str) -> str:
     return f" in {repo}" if repo else ""
 
 
-def _to_branch(way: Way, branch: str, *, dry_run: bool) -> Outcome:
+def _to_branch(way: LandingWay, branch: str, *, dry_run: bool) -> LandOutcome:
     """Moves another branch to what the run merged, without a merge."""
     if not dry_run:
         way.landing.to_branch(way.plan, branch)
-    return Outcome("branch", branch, way.plan.before, way.plan.head, way.plan.commits, way.repo)
+    return LandOutcome("branch", branch, way.plan.before, way.plan.head, way.plan.commits, way.repo)
 
 
-async def _verify(project: Project, folder: RunFolder, state: RunState, way: Way) -> None:
+async def _verify(project: Project, folder: RunFolder, state: RunState, way: LandingWay) -> None:
     """Verifies the merge with the operator's branch like any other head."""
     checked = check_project(project)
     checked.require()
@@ -168,7 +168,7 @@ async def _verify(project: Project, folder: RunFolder, state: RunState, way: Way
         place = await repository.checkout(name, plan.tip)
         for profile in used:
             key = f"{log}#{time.time_ns()}"
-            gate = Gate(launcher, RunState())
+            gate = StopGuard(launcher, RunState())
             verdict = await checks.run(profile, folder=place, log=log, gate=gate, key=key, named={})
             if not verdict.passed:
                 why = why_red(verdict, where=f" on the merge with your branch{_of(repo)}")
@@ -184,7 +184,7 @@ async def _verify(project: Project, folder: RunFolder, state: RunState, way: Way
         await repository.close()
 
 
-def _record(folder: RunFolder, way: Way) -> None:
+def _record(folder: RunFolder, way: LandingWay) -> None:
     """Records the landing, unless a process leads the run: only that process writes its events."""
     if is_led(folder):
         return

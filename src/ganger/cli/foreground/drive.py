@@ -15,7 +15,7 @@ from ganger.app.commands.land import land
 from ganger.app.compose import RunOptions, open_lead, uncommitted
 from ganger.app.run_places import place_of, stays_within_reach
 from ganger.cli.foreground.lasting_output import lasting_output
-from ganger.cli.foreground.screens import JsonLines, Lines, Screen
+from ganger.cli.foreground.screens import JsonLines, LineScreen, Screen
 from ganger.cli.run import show_difference
 from ganger.config import Project, environment
 from ganger.core.vocabulary import RunStatus
@@ -128,7 +128,7 @@ def choose_screen(lead: Lead, *, as_json: bool) -> Screen:
         from ganger.cli.foreground.live import Live
 
         return Live(lead)
-    return Lines()
+    return LineScreen()
 
 
 async def _lead_on(lead: Lead, screen: Screen) -> int:

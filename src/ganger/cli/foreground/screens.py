@@ -140,7 +140,7 @@ class JsonLines:
                 self.on_event(recorded)
 
 
-class Lines:
+class LineScreen:
     """One timestamped line per change, for pipes and logs. A question is printed with the command that answers it."""
 
     def __init__(self) -> None:

@@ -74,7 +74,7 @@ FIELDS: Mapping[str, tuple[str, Weight]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ManifestChange:
     """One task that both have, and how it differs. `again`: it begins anew, whatever became of it."""
 
     task: str
@@ -95,7 +95,7 @@ class Difference:
     digest: str
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
-    changed: tuple[Change, ...] = ()
+    changed: tuple[ManifestChange, ...] = ()
     reordered: bool = False
     back: tuple[str, ...] = ()
     stop: tuple[str, ...] = ()
@@ -158,7 +158,7 @@ class _Foreign:
         return not self.state.running and ref in self.edited and posixpath.normpath(ref) not in self.own
 
 
-def _change(state: RunState, spec: TaskSpec, now: ContentDigest | None, foreign: _Foreign) -> Change | None:
+def _change(state: RunState, spec: TaskSpec, now: ContentDigest | None, foreign: _Foreign) -> ManifestChange | None:
     task, known = state.tasks[spec.id], state.specs[spec.id]
     kept = state.contents.get(spec.id, "") if task.attempts else ""
     if known == spec and (not kept or (now is not None and kept == now.text)):
@@ -170,7 +170,7 @@ def _change(state: RunState, spec: TaskSpec, now: ContentDigest | None, foreign:
     if not found:
         return None
     weight = max(weight for _, weight in found)
-    return Change(spec.id, task.status, tuple(why for why, _ in found), _begins_anew(task, weight))
+    return ManifestChange(spec.id, task.status, tuple(why for why, _ in found), _begins_anew(task, weight))
 
 
 def _field_changes(before: TaskSpec, now: TaskSpec) -> Iterator[tuple[str, Weight]]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ganger.core import events as ev
 from ganger.core.command_result import Effect, Refusal, task_named, text_of
-from ganger.core.delivery.forge_reviews import Opinion, Said, rework_text, too_few
+from ganger.core.delivery.forge_reviews import Opinion, ReviewSaid, rework_text, too_few
 from ganger.core.model.records import Question, RunState, TaskState
 from ganger.core.scheduling.resume import bring_back, but, close_questions, following
 from ganger.core.vocabulary import BlockReason, TaskStatus
@@ -17,7 +17,7 @@ APPROVED, REWORK, WANTED, WITHDRAWN = "approved", "rework", "wanted", "withdrawn
 APPROVE_WORD = "approve"
 # Who was asked: somebody here or there, or those on the forge alone, who have objected or whom it wants to hear.
 PERSON, FORGE = "person", "forge"
-_HERE = Said(Opinion.NONE)
+_HERE = ReviewSaid(Opinion.NONE)
 
 
 def approve(state: RunState, data: Mapping[str, object], now: float) -> Effect:
@@ -53,7 +53,7 @@ def is_open(state: RunState, name: str) -> bool:
     return task is not None and task.delivery is not None and task.delivery.review == WANTED
 
 
-def on_forge(state: RunState, name: str, said: Said, *, needed: int = 0) -> tuple[ev.Event, ...]:
+def on_forge(state: RunState, name: str, said: ReviewSaid, *, needed: int = 0) -> tuple[ev.Event, ...]:
     """What people said on the forge of a change that awaits their word, as if they had said it here; nothing where
     there is nothing new in it. `needed`: so many approvals the forge itself asks for."""
     if not awaits_people(state, name):
@@ -123,7 +123,7 @@ def _awaited(state: RunState, name: str, seen: object) -> str:
 
 def _decided(
     state: RunState, name: str, verdict: str, text: str, commit: str, answer: str, why: str, hint: str,
-    said: Said = _HERE,
+    said: ReviewSaid = _HERE,
 ) -> tuple[ev.Event, ...]:  # fmt: skip
     names = tuple(review.id for review in said.reviews)
     reviewed = ev.Reviewed(name, verdict, PERSON, text, commit, said.who, said.url, names)

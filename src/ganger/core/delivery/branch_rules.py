@@ -47,7 +47,7 @@ class BranchRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Clash:
+class RuleClash:
     """`stops`: no delivery could succeed with it."""
 
     text: str
@@ -62,33 +62,33 @@ def merge_hint(why: str, rules: RepoRules) -> str:
     return '; it takes no merges: set delivery.history = "rebase"'
 
 
-def clashes(rules: RepoRules, branch: BranchRules, *, by_token: bool = True) -> Iterator[Clash]:
+def clashes(rules: RepoRules, branch: BranchRules, *, by_token: bool = True) -> Iterator[RuleClash]:
     """What of the branch's rules does not go with the project's settings. `by_token`: pushes are made with the token
     that asked, and not with a key of somebody else's."""
     name, requests = rules.branch, rules.style == "request"
     if not requests and by_token and branch.may_push is False:
-        yield Clash(
+        yield RuleClash(
             f"{name} is protected and this token may not push to it",
             'let its user push there, or set delivery.style = "request" (with workspace.mode = "forge")',
         )
     if branch.signed:
-        yield Clash(
+        yield RuleClash(
             f"{name} takes signed commits only, and Ganger signs none", "take that rule back, or use another branch"
         )
     merges = requests and rules.auto_merge
     if _lands_by_merge(rules, branch):
-        yield Clash(
+        yield RuleClash(
             f"{name} takes no merge commits, and changes come as such",
             'set delivery.history = "rebase", or allow merge commits there',
         )
     if merges and rules.is_linear and branch.only_merges:
-        yield Clash(
+        yield RuleClash(
             f'the forge makes a merge commit of all that it merges into {name}, and delivery.history is "rebase"',
             "allow fast-forward or rebase there (on GitLab: the project's merge method), or set delivery.history = "
             '"merge"',
         )
     if not requests and branch.linear_merge and not branch.linear_push and not rules.is_linear:
-        yield Clash(
+        yield RuleClash(
             f"the forge merges nothing into {name} by a merge commit, and what Ganger pushes there can hold some",
             'set delivery.history = "rebase" to keep its history straight',
             stops=False,
@@ -96,11 +96,11 @@ def clashes(rules: RepoRules, branch: BranchRules, *, by_token: bool = True) -> 
     if not merges:
         return
     if branch.may_merge is False:
-        yield Clash(
+        yield RuleClash(
             f"this token may not merge into {name}", "let its user merge there, or set delivery.auto_merge = false"
         )
     if branch.approvals and rules.review != "person":
-        yield Clash(
+        yield RuleClash(
             f"{name} needs {_counted(branch.approvals, 'approval')} on the forge before anything is merged, and "
             f"delivery.review is {_said(rules.review)}: each change waits there for people",
             'set delivery.review = "person", or delivery.auto_merge = false',
@@ -108,7 +108,7 @@ def clashes(rules: RepoRules, branch: BranchRules, *, by_token: bool = True) -> 
         )
     lacking = unnamed(branch.checks, rules.required_jobs)
     if lacking:
-        yield Clash(
+        yield RuleClash(
             f"{name} needs the checks {', '.join(lacking)} before anything is merged, and delivery.required_jobs names "
             "none of them",
             "add them to delivery.required_jobs, or see that they run for change requests",

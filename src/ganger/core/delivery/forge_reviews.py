@@ -52,7 +52,7 @@ class Opinion(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ReviewSaid:
     """What all of them together come to, and whose reviews make it so."""
 
     opinion: Opinion
@@ -75,7 +75,7 @@ def said_of(
     same: Collection[str] = (),
     heeded: Collection[str] = (),
     needed: int = 1,
-) -> Said:
+) -> ReviewSaid:
     """Of each person the newest verdict counts. `reviews` are the oldest first; `same` are commits that show the same
     files as `commit`; `heeded` are the requests for changes that a worker was told of. An approval of another commit
     is none of this one; whoever asks for changes goes on asking until the forge says otherwise."""
@@ -89,19 +89,19 @@ def said_of(
     )
     fresh = tuple(review for review in against if review.id not in heeded)
     if fresh:
-        return Said(Opinion.REWORK, fresh, len(approved))
+        return ReviewSaid(Opinion.REWORK, fresh, len(approved))
     if against:
-        return Said(Opinion.HELD, tuple(against), len(approved))
+        return ReviewSaid(Opinion.HELD, tuple(against), len(approved))
     if len(approved) >= max(1, needed):
-        return Said(Opinion.APPROVED, approved, len(approved))
-    return Said(Opinion.NONE, (), len(approved))
+        return ReviewSaid(Opinion.APPROVED, approved, len(approved))
+    return ReviewSaid(Opinion.NONE, (), len(approved))
 
 
 def too_few(commit: str, approvals: int, needed: int) -> str:
     return f"{commit[:12]} has {approvals} of the {needed} approvals that the forge asks for"
 
 
-def rework_text(said: Said) -> str:
+def rework_text(said: ReviewSaid) -> str:
     """For the worker who does it again: each person's words, then each remark with its place."""
     parts = []
     for review in said.reviews:

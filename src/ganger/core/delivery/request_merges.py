@@ -44,7 +44,7 @@ def _request_of(state: RunState, name: str) -> RequestRef | None:
     return task.delivery.request if task is not None and task.delivery is not None else None
 
 
-class Step(StrEnum):
+class MergeStep(StrEnum):
     """What is to be done with a change request whose tested commit is green."""
 
     LANDED = "landed"
@@ -57,7 +57,7 @@ class Step(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class RequestLook:
     """What forge and remote show at one moment. `state` and `head` are the request's there (empty: it is not found);
     `tip` is its branch's, empty where there is none. `in_target`: the target holds the tested commit, or its tree in
     one of the commits that came since. `holds_target`: the tested commit holds the target's tip."""
@@ -70,23 +70,23 @@ class Look:
     holds_target: bool
 
 
-def next_step(look: Look, *, updates: bool) -> Step:
+def next_step(look: RequestLook, *, updates: bool) -> MergeStep:
     """What is in the target counts, whatever the forge says of the request: an answer that was lost can leave it open
     for ever. `updates`: a request must hold its target before it is merged."""
     if look.in_target:
-        return Step.LANDED
+        return MergeStep.LANDED
     if look.state == "merged":
-        return Step.LANDED if look.head == look.tested else Step.OTHER_MERGED
+        return MergeStep.LANDED if look.head == look.tested else MergeStep.OTHER_MERGED
     if not look.tip:
-        return Step.BRANCH_GONE
+        return MergeStep.BRANCH_GONE
     if look.tip != look.tested:
-        return Step.BRANCH_MOVED
+        return MergeStep.BRANCH_MOVED
     if look.state != "open":
-        return Step.CLOSED
-    return Step.UPDATE if updates and not look.holds_target else Step.MERGE
+        return MergeStep.CLOSED
+    return MergeStep.UPDATE if updates and not look.holds_target else MergeStep.MERGE
 
 
-class Landed(StrEnum):
+class LandedRequest(StrEnum):
     """What CI says of a commit in the target, as far as it counts there."""
 
     WAIT = "wait"
@@ -95,7 +95,7 @@ class Landed(StrEnum):
     NONE = "none"
 
 
-def judge_landed(sha: str, runs: Iterable[RunFact], rules: CiRules) -> tuple[Landed, Finding]:
+def judge_landed(sha: str, runs: Iterable[RunFact], rules: CiRules) -> tuple[LandedRequest, Finding]:
     """A verdict that CI gives by itself, or none: what was tested has the same tree, so jobs that do not run in the
     target, and runs that a later commit there stopped, prove nothing."""
     runs = tuple(runs)
@@ -103,11 +103,11 @@ def judge_landed(sha: str, runs: Iterable[RunFact], rules: CiRules) -> tuple[Lan
     counted = chosen(sha, runs, rules.events)
     real = [job for job in finding.jobs if job.reason != MISSING_JOB]
     if finding.ci is Ci.RED and real:
-        return Landed.RED, finding
+        return LandedRequest.RED, finding
     if finding.ci is Ci.GREEN:
-        return Landed.GREEN, finding
+        return LandedRequest.GREEN, finding
     over = bool(counted) and all(run.word in OVER and run.asked == run.state for run in counted)
-    return (Landed.NONE if over or finding.ci is Ci.NEEDS_APPROVAL else Landed.WAIT), finding
+    return (LandedRequest.NONE if over or finding.ci is Ci.NEEDS_APPROVAL else LandedRequest.WAIT), finding
 
 
 METHODS = ("merge", "squash", "rebase", "fast-forward")

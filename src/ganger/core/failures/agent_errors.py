@@ -16,7 +16,7 @@ _SHORT = 240
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class AgentError:
     """`reset_at` is when a limit ends, where that is known. `empty`: somebody must pay first. `refused`: its key or
     login was, so nobody of its account gets anywhere."""
 
@@ -29,13 +29,13 @@ class Trouble:
     refused: bool = False
 
 
-def trouble_of(heard: Heard, *, cut_short: bool, timed_out: bool = False) -> Trouble | None:
+def trouble_of(heard: Heard, *, cut_short: bool, timed_out: bool = False) -> AgentError | None:
     """`cut_short`: the agent was ended or ran out of time, so what it was trying then explains its end.
 
     `timed_out`: what it said when it was ended says nothing of why it had to be.
     """
     if heard.login:
-        return Trouble(
+        return AgentError(
             FailureClass.BLOCKED_EXTERNAL,
             "login",
             f"the agent has no valid login or key: {_short(heard.login)}; ganger agents --check says what to do",
@@ -76,10 +76,10 @@ def refused_session(heard: Heard) -> str:
     return ""
 
 
-def _limit(heard: Heard, cut_short: bool) -> Trouble | None:
+def _limit(heard: Heard, cut_short: bool) -> AgentError | None:
     limited, retrying = heard.limited, heard.retrying
     if limited is not None and (limited.final or cut_short):
-        return Trouble(
+        return AgentError(
             FailureClass.QUOTA,
             "quota" if not limited.empty else "account empty",
             f"the agent's account is {'empty' if limited.empty else 'at its limit'}: {_short(limited.text)}",
@@ -87,61 +87,61 @@ def _limit(heard: Heard, cut_short: bool) -> Trouble | None:
             empty=limited.empty,
         )
     if cut_short and retrying is not None and retrying.status == _TOO_MANY_REQUESTS:
-        return Trouble(FailureClass.QUOTA, "quota", f"the agent's account is at its limit: {_short(retrying.text)}")
+        return AgentError(FailureClass.QUOTA, "quota", f"the agent's account is at its limit: {_short(retrying.text)}")
     return None
 
 
-def _denial(heard: Heard) -> Trouble:
+def _denial(heard: Heard) -> AgentError:
     last = heard.denied[-1]
     named = f"{last.tool} ({last.about})" if last.about else last.tool
     times = f"{len(heard.denied)} times, last " if len(heard.denied) > 1 else ""
     if all(denied.rule for denied in heard.denied):
         detail = f"the agent wanted to leave its workspace: {times}{named}"
         note = f"{named} is outside of where you may work. Stay inside the workspace."
-        return Trouble(FailureClass.POLICY_VIOLATION, f"outside: {last.tool}", detail, note)
-    return Trouble(
+        return AgentError(FailureClass.POLICY_VIOLATION, f"outside: {last.tool}", detail, note)
+    return AgentError(
         FailureClass.PERMISSION_DENIED,
         last.tool,
         f'the agent was refused a tool: {times}{named}; allow it with permissions = "full" or the agent\'s own args',
     )
 
 
-def _network(over: Over) -> Trouble:
-    return Trouble(
+def _network(over: Over) -> AgentError:
+    return AgentError(
         FailureClass.TRANSIENT_INFRA, "model unreachable", f"no answer from the agent's model: {_short(over.text)}"
     )
 
 
-def _refused(over: Over) -> Trouble:
+def _refused(over: Over) -> AgentError:
     note = "The model refused this task before. Do what of it can be done, and say in the summary what cannot and why."
-    return Trouble(FailureClass.PROMPT_GAP, "refused", f"the model refused the task: {_short(over.text)}", note)
+    return AgentError(FailureClass.PROMPT_GAP, "refused", f"the model refused the task: {_short(over.text)}", note)
 
 
-def _length(over: Over) -> Trouble:
+def _length(over: Over) -> AgentError:
     note = "Your last answer was cut off because it was too long. Write files with your tools, keep the answer short."
     detail = f"the answer was cut at its greatest length: {_short(over.text)}"
-    return Trouble(FailureClass.CONTRACT_ERROR, "cut off", detail, note)
+    return AgentError(FailureClass.CONTRACT_ERROR, "cut off", detail, note)
 
 
-def _turns(over: Over) -> Trouble:
-    return Trouble(FailureClass.TIMEOUT, "turns", f"the agent reached its own limit: {_short(over.text)}")
+def _turns(over: Over) -> AgentError:
+    return AgentError(FailureClass.TIMEOUT, "turns", f"the agent reached its own limit: {_short(over.text)}")
 
 
-def _budget(over: Over) -> Trouble:
-    return Trouble(
+def _budget(over: Over) -> AgentError:
+    return AgentError(
         FailureClass.BLOCKED_EXTERNAL, "agent's budget", f"the agent's own budget is used up: {_short(over.text)}"
     )
 
 
-def _unfit(over: Over) -> Trouble:
+def _unfit(over: Over) -> AgentError:
     """What a new conversation may mend, and what only a shorter or clearer task can: its first prompt was refused."""
     detail = f"the model does not take the conversation: {_short(over.text)}"
-    return Trouble(FailureClass.PROMPT_GAP, "conversation refused", detail)
+    return AgentError(FailureClass.PROMPT_GAP, "conversation refused", detail)
 
 
-def _usage(over: Over) -> Trouble:
+def _usage(over: Over) -> AgentError:
     detail = f"the agent program does not take its arguments or settings: {_short(over.text)}; ganger agents --check"
-    return Trouble(FailureClass.BLOCKED_EXTERNAL, "usage", detail)
+    return AgentError(FailureClass.BLOCKED_EXTERNAL, "usage", detail)
 
 
 _ENDS = {

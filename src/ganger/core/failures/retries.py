@@ -21,7 +21,7 @@ class Then(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Next:
+class NextStep:
     """The decision, with the counter that pays and a reason a person can read."""
 
     then: Then
@@ -88,14 +88,14 @@ def may_retry_class(spec: TaskSpec, failure_class: str) -> bool:
     return cls is not None and CLASSES[cls].retryable
 
 
-def _after_stall(task: TaskState, policy: Policy) -> Next:
+def _after_stall(task: TaskState, policy: Policy) -> NextStep:
     """Z03: restarts, then another worker, then a person."""
     if task.stalls < policy.stall_restarts:
         why = f"the worker stalled; started again ({task.stalls + 1} of {policy.stall_restarts})"
-        return Next(Then.AGAIN_NOW, "stalls", why)
+        return NextStep(Then.AGAIN_NOW, "stalls", why)
     if task.stalls == policy.stall_restarts:
-        return Next(Then.AGAIN_NOW, "stalls", "it stalled again; another worker begins anew")
-    return Next(Then.SETTLE, "stalls", "it stalled under another worker too", TaskStatus.ESCALATED)
+        return NextStep(Then.AGAIN_NOW, "stalls", "it stalled again; another worker begins anew")
+    return NextStep(Then.SETTLE, "stalls", "it stalled under another worker too", TaskStatus.ESCALATED)
 
 
 def is_reassigned(task: TaskState, policy: Policy) -> bool:
@@ -108,19 +108,23 @@ def _mends_ci(task: TaskState) -> bool:
     return task.delivery is not None and task.delivery.fixing and task.delivery.review != "rework"
 
 
-def _after_ci(task: TaskState, fixes: int) -> Next:
+def _after_ci(task: TaskState, fixes: int) -> NextStep:
     """D06: mended up to so many times, whatever a mend fails with."""
     if task.ci_fixes < fixes:
-        return Next(Then.AGAIN_NOW, "ci_fixes", f"CI is red; mended, attempt {task.ci_fixes + 1} of {fixes}")
-    return Next(Then.SETTLE, "worker_attempts", f"CI is red after {fixes} attempts to mend it", TaskStatus.ESCALATED)
+        return NextStep(Then.AGAIN_NOW, "ci_fixes", f"CI is red; mended, attempt {task.ci_fixes + 1} of {fixes}")
+    return NextStep(
+        Then.SETTLE, "worker_attempts", f"CI is red after {fixes} attempts to mend it", TaskStatus.ESCALATED
+    )
 
 
-def _after_review(task: TaskState, rounds: int) -> Next:
+def _after_review(task: TaskState, rounds: int) -> NextStep:
     """W08: an agent that reviews may send back so often; then a person decides between the two."""
     if task.reworks < rounds:
-        return Next(Then.AGAIN_NOW, "reworks", f"sent back by its reviewer; done again, {task.reworks + 1} of {rounds}")
+        return NextStep(
+            Then.AGAIN_NOW, "reworks", f"sent back by its reviewer; done again, {task.reworks + 1} of {rounds}"
+        )
     times = f"{rounds + 1} times" if rounds else "and policy.rework_rounds is 0"
-    return Next(Then.SETTLE, "none", f"its reviewer sent it back {times}", TaskStatus.ESCALATED)
+    return NextStep(Then.SETTLE, "none", f"its reviewer sent it back {times}", TaskStatus.ESCALATED)
 
 
 # What stands outside the task uses up nothing of it.
@@ -142,49 +146,51 @@ def after_failure(
     asks: bool = False,
     fixes: int = 5,
     sent_back: bool = False,
-) -> Next:
+) -> NextStep:
     """`task` is the state while the failed attempt still runs, so its counters include that attempt. `asks`: its worker
     left a question that is open. `fixes`: how often what CI found may be mended; `sent_back`: a reviewer said no."""
     cls = failure.failure_class
     if sent_back:
         return _after_review(task, policy.rework_rounds)
     if asks and cls is FailureClass.BLOCKED_EXTERNAL:
-        return Next(Then.SETTLE, "none", "it waits for an answer", TaskStatus.ESCALATED)
+        return NextStep(Then.SETTLE, "none", "it waits for an answer", TaskStatus.ESCALATED)
     if cls is FailureClass.CONTRACT_ERROR and task.format_retries < policy.format_retries:
-        return Next(
+        return NextStep(
             Then.AGAIN_NOW, "format_retries", "the answer broke the contract; asked once more with a strict reminder"
         )
     if cls is FailureClass.CRASH and task.respawns < policy.respawns:
-        return Next(Then.AGAIN_NOW, "respawns", "the worker crashed; run again once")
+        return NextStep(Then.AGAIN_NOW, "respawns", "the worker crashed; run again once")
     if cls is FailureClass.STALLED:
         return _after_stall(task, policy)
     if cls is FailureClass.TRANSIENT_INFRA and task.transient_retries < policy.transient_retries:
         delay = backoff_sec(spec.id, task.transient_retries)
         why = f"trouble that tends to pass; tried again in {delay:.0f} s"
-        return Next(Then.AGAIN_AFTER, "transient_retries", why, delay_sec=delay)
+        return NextStep(Then.AGAIN_AFTER, "transient_retries", why, delay_sec=delay)
     if cls is FailureClass.MERGE_CONFLICT:
         if task.merge_retries < policy.merge_retries:
             why = "the change does not fit the newest head; done again on that head, with the conflict in the prompt"
-            return Next(Then.AGAIN_NOW, "merge_retries", why)
-        return Next(Then.SETTLE, "worker_attempts", "it conflicts again", TaskStatus.BLOCKED, BlockReason.NEEDS_REWORK)
+            return NextStep(Then.AGAIN_NOW, "merge_retries", why)
+        return NextStep(
+            Then.SETTLE, "worker_attempts", "it conflicts again", TaskStatus.BLOCKED, BlockReason.NEEDS_REWORK
+        )
     if cls is FailureClass.NO_CHANGE and task.no_change_retries < policy.no_change_retries:
-        return Next(Then.AGAIN_NOW, "no_change_retries", "nothing was changed; asked once more")
+        return NextStep(Then.AGAIN_NOW, "no_change_retries", "nothing was changed; asked once more")
     if failure.undecided:
         why = "its check is ended by a signal, with the change and without it"
-        return Next(Then.SETTLE, "none", why, TaskStatus.BLOCKED, BlockReason.NEEDS_REWORK)
+        return NextStep(Then.SETTLE, "none", why, TaskStatus.BLOCKED, BlockReason.NEEDS_REWORK)
     row = CLASSES[cls]
     if cls is FailureClass.CI_ERROR or (_mends_ci(task) and row.retryable):
         return _after_ci(task, fixes)
     if row.blocks_as is not None:
         pays = _PAID_BY.get(cls, "worker_attempts")
-        return Next(Then.SETTLE, pays, row.then, TaskStatus.BLOCKED, row.blocks_as)
+        return NextStep(Then.SETTLE, pays, row.then, TaskStatus.BLOCKED, row.blocks_as)
     limit = allowed_attempts(spec, policy, task.granted, task.granted_by_person)
     used = f"{task.worker_attempts} of {limit} worker attempts used"
     ended = end_of(cls.value, failure.signature, policy, healing=healing)
     if not may_retry_class(spec, cls.value):
         by = "the task's retry_on" if spec.retry_on is not None else "its class"
-        return Next(Then.SETTLE, "worker_attempts", f"{cls.value} is not retried ({by}); {used}", *ended)
+        return NextStep(Then.SETTLE, "worker_attempts", f"{cls.value} is not retried ({by}); {used}", *ended)
     hopeful = healing and row.healable and (spec.max_attempts is None or task.worker_attempts < spec.max_attempts)
     if task.worker_attempts < limit or hopeful:
-        return Next(Then.AGAIN_LATER, "worker_attempts", used)
-    return Next(Then.SETTLE, "worker_attempts", used, *ended)
+        return NextStep(Then.AGAIN_LATER, "worker_attempts", used)
+    return NextStep(Then.SETTLE, "worker_attempts", used, *ended)

@@ -53,7 +53,7 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class PatchRefusal:
     """A patch that is left out; `place` counts from 0 in the decision."""
 
     place: int
@@ -66,7 +66,7 @@ class Judged:
     """What a decision comes to. `escalate` holds (task, reason); `reset` are the tasks to run again."""
 
     planned: tuple[Planned, ...] = ()
-    refused: tuple[Refusal, ...] = ()
+    refused: tuple[PatchRefusal, ...] = ()
     escalate: tuple[tuple[str, str], ...] = ()
     reset: tuple[str, ...] = ()
     retry_window: str = "same_window"
@@ -98,22 +98,22 @@ class _No(Exception):
     """Why a patch is refused."""
 
 
-def _refuse_all(decision: HealDecision) -> tuple[Refusal, ...]:
+def _refuse_all(decision: HealDecision) -> tuple[PatchRefusal, ...]:
     why = f"the decision is {decision.decision}; only {_RETRY} applies patches"
-    return tuple(Refusal(place, one.target, why) for place, one in enumerate(decision.patches[:MOST_PATCHES]))
+    return tuple(PatchRefusal(place, one.target, why) for place, one in enumerate(decision.patches[:MOST_PATCHES]))
 
 
-def _sorted_out(patches: tuple[Patch, ...], ground: Ground) -> tuple[tuple[Planned, ...], tuple[Refusal, ...]]:
+def _sorted_out(patches: tuple[Patch, ...], ground: Ground) -> tuple[tuple[Planned, ...], tuple[PatchRefusal, ...]]:
     planned: list[Planned] = []
-    refused: list[Refusal] = []
+    refused: list[PatchRefusal] = []
     for place, patch in enumerate(patches[:MOST_PATCHES]):
         try:
             planned.append(replace(_planned(patch, ground), place=place))
         except _No as reason:
-            refused.append(Refusal(place, patch.target, str(reason)))
+            refused.append(PatchRefusal(place, patch.target, str(reason)))
     if len(patches) > MOST_PATCHES:
         why = f"{len(patches)} patches in one decision; only the first {MOST_PATCHES} are looked at"
-        refused.append(Refusal(MOST_PATCHES, patches[MOST_PATCHES].target, why))
+        refused.append(PatchRefusal(MOST_PATCHES, patches[MOST_PATCHES].target, why))
     return tuple(planned), tuple(refused)
 
 

@@ -31,7 +31,7 @@ _PLACE = {cls.value: place for place, group in enumerate(_ROAD) for cls in group
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class HealVerdict:
     """What follows a window: every task that needs something is named once."""
 
     heal: tuple[str, ...] = ()
@@ -155,7 +155,7 @@ def failing_with_held(state: RunState, names: Iterable[str]) -> dict[str, str]:
 # --- after a window ----------------------------------------------------------------------------------------------
 
 
-def after_window(state: RunState, window: Window) -> Verdict:
+def after_window(state: RunState, window: Window) -> HealVerdict:
     """Judges every task of a window that has settled."""
     failed = [t for t in window.tasks if state.tasks[t].status is TaskStatus.FAILED and not state.tasks[t].final]
     release, promote, behind = _held_behind(state, window)
@@ -163,17 +163,17 @@ def after_window(state: RunState, window: Window) -> Verdict:
         # Nobody will heal a canary any more, so what is held behind it stands on its own.
         failed += [each for t in window.tasks if not passed(state.tasks[t]) for each in state.held.get(t, ())]
         again = tuple(t for t in failed if may_run_again(state, t))
-        return Verdict(requeue=again, give_up=_without(failed, again), release=release)
+        return HealVerdict(requeue=again, give_up=_without(failed, again), release=release)
     sick = [t for t in failed if may_be_healed(state, t)]
     rest = _without(failed, sick)
     again = tuple(t for t in rest if may_run_again(state, t))
-    verdict = Verdict(
+    verdict = HealVerdict(
         requeue=again, release=release, promote=promote, give_up=_without(rest, again), escalate=tuple(behind)
     )
     return _with_healing(state, window, sick, verdict) if sick else verdict
 
 
-def _with_healing(state: RunState, window: Window, sick: list[str], so_far: Verdict) -> Verdict:
+def _with_healing(state: RunState, window: Window, sick: list[str], so_far: HealVerdict) -> HealVerdict:
     policy = state.policy
     stubborn = [t for t in sick if state.tasks[t].repeats >= policy.signature_repeat_limit]
     curable = _without(sick, stubborn)
@@ -197,10 +197,10 @@ def _with_healing(state: RunState, window: Window, sick: list[str], so_far: Verd
     )
 
 
-def _replace(verdict: Verdict, **changes: object) -> Verdict:
-    values = {name: getattr(verdict, name) for name in Verdict.__slots__} | changes
+def _replace(verdict: HealVerdict, **changes: object) -> HealVerdict:
+    values = {name: getattr(verdict, name) for name in HealVerdict.__slots__} | changes
     values["escalate"] = tuple(values["escalate"])
-    return Verdict(**values)
+    return HealVerdict(**values)
 
 
 def _all(state: RunState, names: Iterable[str]) -> list[str]:

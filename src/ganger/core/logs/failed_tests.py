@@ -111,7 +111,7 @@ class FailedTest:
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class FailureHead:
     """A line that names a failed test."""
 
     at: int
@@ -140,7 +140,7 @@ def _tells(line: str) -> bool:
     return STRONG.search(line) is not None and not HARMLESS.search(line)
 
 
-def heads_of(lines: Sequence[str]) -> Iterator[Head]:
+def heads_of(lines: Sequence[str]) -> Iterator[FailureHead]:
     numbered = any(_LISTS_NUMBERED.match(line) for line in lines)
     for at, line in enumerate(lines):
         for told, patterns in ((True, (*_TOLD, _NUMBERED) if numbered else _TOLD), (False, _LISTED)):
@@ -150,7 +150,7 @@ def heads_of(lines: Sequence[str]) -> Iterator[Head]:
             name = _whole(lines, at, match["name"].strip()) if match.re is _NUMBERED else match["name"].strip()
             if not _NO_TEST.search(name) and not (line.startswith("[ RUN") and _passes(lines, at, name)):
                 why = match["why"] or "" if "why" in match.re.groupindex else ""
-                yield Head(at, name[:_LONGEST_NAME], told, why)
+                yield FailureHead(at, name[:_LONGEST_NAME], told, why)
             break
 
 
@@ -176,8 +176,8 @@ def _passes(lines: Sequence[str], at: int, name: str) -> bool:
     return True
 
 
-def first_of_each(heads: Iterable[Head]) -> list[Head]:
-    found: dict[str, Head] = {}
+def first_of_each(heads: Iterable[FailureHead]) -> list[FailureHead]:
+    found: dict[str, FailureHead] = {}
     for head in heads:
         key = key_of(head.name)
         if key not in found or (head.told and not found[key].told):
@@ -192,7 +192,7 @@ def key_of(name: str) -> str:
     return re.sub(r"::| > | › ", ".", bare).strip()
 
 
-def tests_of(lines: Sequence[str], heads: Sequence[Head], starts: frozenset[int]) -> tuple[FailedTest, ...]:
+def tests_of(lines: Sequence[str], heads: Sequence[FailureHead], starts: frozenset[int]) -> tuple[FailedTest, ...]:
     """Each failed test once, by its fullest name."""
     reasons = reasons_of(lines) if any(head.why for head in heads) else {}
     found: dict[str, FailedTest] = {}
@@ -220,7 +220,7 @@ def reasons_of(lines: Sequence[str]) -> dict[str, list[str]]:
     return found
 
 
-def block_of(lines: Sequence[str], starts: frozenset[int], head: Head) -> list[int]:
+def block_of(lines: Sequence[str], starts: frozenset[int], head: FailureHead) -> list[int]:
     """The lines that tell of one failed test, its name first; `starts`: where others begin."""
     found = [head.at]
     for at in range(head.at + 1, min(len(lines), head.at + LONGEST_BLOCK)):
@@ -236,7 +236,7 @@ def is_rule(line: str) -> bool:
     return re.fullmatch(r"[\s_=~^-]+", line) is not None
 
 
-def _before(lines: Sequence[str], head: Head) -> list[int]:
+def _before(lines: Sequence[str], head: FailureHead) -> list[int]:
     """Of a runner that says why before it says that a test failed."""
     for at in range(head.at - 1, max(-1, head.at - 2 * LONGEST_BLOCK), -1):
         if lines[at] == f"{_RUN}{head.name}":

@@ -11,7 +11,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ganger.core.failures.classes import without_what_varies
-from ganger.core.logs.failed_tests import LONGEST_BLOCK, MOST_HEADS, Head, block_of, bounded, heads_of, key_of, place_of
+from ganger.core.logs.failed_tests import (
+    LONGEST_BLOCK,
+    MOST_HEADS,
+    FailureHead,
+    block_of,
+    bounded,
+    heads_of,
+    key_of,
+    place_of,
+)
 from ganger.core.logs.log_lines import read_lines
 from ganger.core.logs.places import files, is_foreign, plain_path
 
@@ -200,7 +209,7 @@ def _tests(lines: Sequence[str]) -> tuple[list[LogFault], set[int]]:
     return [*_merged(found), *suites], taken
 
 
-def _test(lines: Sequence[str], head: Head, block: Sequence[int]) -> LogFault | None:
+def _test(lines: Sequence[str], head: FailureHead, block: Sequence[int]) -> LogFault | None:
     told = [lines[at] for at in block if at != head.at]
     if any(_PARENT.search(line) for line in told):
         return None
@@ -214,7 +223,7 @@ def _test(lines: Sequence[str], head: Head, block: Sequence[int]) -> LogFault | 
     )
 
 
-def _named(lines: Sequence[str], head: Head, told: Sequence[str]) -> tuple[str, str]:
+def _named(lines: Sequence[str], head: FailureHead, told: Sequence[str]) -> tuple[str, str]:
     """Its name in full, and the file it is in."""
     name = head.name
     if (vitest := _VITEST_NAME.match(name)) is not None:

@@ -108,7 +108,7 @@ def graph_faults(needs: Mapping[str, Sequence[str]]) -> list[Fault]:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RepoAnswer:
     """Whether somebody may start, and if not, why."""
 
     may: bool
@@ -118,20 +118,20 @@ class Answer:
         return self.may
 
 
-def can_spawn(needs: Mapping[str, Sequence[str]], active: Collection[str], repo: str) -> Answer:
+def can_spawn(needs: Mapping[str, Sequence[str]], active: Collection[str], repo: str) -> RepoAnswer:
     """By names alone: one worker per repository, and none above or below an active one (D08)."""
     graph = make_graph(needs)
     if repo not in graph.phase:
-        return Answer(False, f"there is no repository {repo}")
+        return RepoAnswer(False, f"there is no repository {repo}")
     if repo in active:
-        return Answer(False, f"{repo} is being worked on")
+        return RepoAnswer(False, f"{repo} is being worked on")
     for above in graph.upstream[repo]:
         if above in active:
-            return Answer(False, f"{repo} builds on {above}, which is being worked on")
+            return RepoAnswer(False, f"{repo} builds on {above}, which is being worked on")
     for below in graph.downstream[repo]:
         if below in active:
-            return Answer(False, f"{below} builds on {repo} and is being worked on")
-    return Answer(True)
+            return RepoAnswer(False, f"{below} builds on {repo} and is being worked on")
+    return RepoAnswer(True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ def is_guarded(state: RunState) -> bool:
     return bool(state.halted) or any(rules.locks != NONE for rules in state.repos.values())
 
 
-class Gate:
+class RepoLocks:
     """Says of one task after the other whether its repository lets it start; those that were taken hold theirs.
 
     A task that was let down only by others that run reserves its place: nobody of a later rank starts in its chain
@@ -263,13 +263,13 @@ def why_not(state: RunState, task: str) -> str:
     """Why the task's repository does not let it start now; empty when it does."""
     if not is_guarded(state):
         return ""
-    bars = Gate(state).bars(task)
+    bars = RepoLocks(state).bars(task)
     return say(state, task, bars) if bars else ""
 
 
 def way_out(state: RunState, task: str) -> str:
     """The command that lets a task start whose repository does not; empty when that comes by itself."""
-    bars = Gate(state).bars(task) if is_guarded(state) else []
+    bars = RepoLocks(state).bars(task) if is_guarded(state) else []
     if not bars or bars[0].kind == "red" or (bars[0].kind == "lock" and _goes_on(state, bars[0].task)):
         return ""
     bar = bars[0]
@@ -347,7 +347,7 @@ def held_up(state: RunState, tasks: Iterable[str]) -> list[str]:
     """For each repository that lets none of these start: the sentence why, once."""
     if not is_guarded(state):
         return []
-    gate, found = Gate(state), dict[tuple[str, Bar], str]()
+    gate, found = RepoLocks(state), dict[tuple[str, Bar], str]()
     for name in tasks:
         bars = gate.bars(name) if state.tasks[name].status is TaskStatus.PENDING and not state.unmet[name] else ()
         if bars:

@@ -73,7 +73,7 @@ def _word(text: str, length: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class TokenSample:
     """One attempt: what its prompt was estimated at, and what its agent counted as input."""
 
     agent: str
@@ -96,16 +96,16 @@ class Calibration:
     slope: float | None
 
 
-def calibrations(samples: Sequence[Sample]) -> tuple[Calibration, ...]:
+def calibrations(samples: Sequence[TokenSample]) -> tuple[Calibration, ...]:
     """One per agent, of its newest samples."""
-    by_agent: dict[str, list[Sample]] = {}
+    by_agent: dict[str, list[TokenSample]] = {}
     for sample in samples:
         if sample.estimated > 0 and sample.counted > 0:
             by_agent.setdefault(sample.agent, []).append(sample)
     return tuple(_calibration(name, found[-_MOST_SAMPLES:]) for name, found in sorted(by_agent.items()))
 
 
-def _calibration(agent: str, found: Sequence[Sample]) -> Calibration:
+def _calibration(agent: str, found: Sequence[TokenSample]) -> Calibration:
     factor = median(sample.counted / sample.estimated for sample in found)
     slopes = [
         (two.counted - one.counted) / (two.estimated - one.estimated)

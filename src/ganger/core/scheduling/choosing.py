@@ -8,7 +8,7 @@ from enum import StrEnum
 from ganger.core.delivery.awaited import awaited_line, waits_for_people_alone
 from ganger.core.model.records import RunState
 from ganger.core.money.budgets import Purse, reservation, run_refusal, task_refusal
-from ganger.core.planning.repos import Gate, held_up, is_guarded
+from ganger.core.planning.repos import RepoLocks, held_up, is_guarded
 from ganger.core.scheduling.decisions import Finish
 from ganger.core.scheduling.quota import (
     NEVER as NEVER,
@@ -76,7 +76,7 @@ class Choice:
     def __init__(self, state: RunState, now: float, whom: For, roles: frozenset[str] | None = None) -> None:
         self.state, self.now, self._whom, self._roles = state, now, whom, roles
         self.later = NEVER
-        self.gate = Gate(state) if is_guarded(state) else None
+        self.gate = RepoLocks(state) if is_guarded(state) else None
         self.queueing = False
         self._new: set[str] = set()
         self._taken: set[str] = set()

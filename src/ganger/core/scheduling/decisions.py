@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ganger.core.healing.policy import Verdict
+from ganger.core.healing.policy import HealVerdict
 from ganger.core.vocabulary import RunStatus
 
 
@@ -27,7 +27,7 @@ class CloseWindow:
     blocked: int
     failure_rate: float
     next_size: int
-    verdict: Verdict
+    verdict: HealVerdict
 
 
 @dataclass(frozen=True, slots=True)

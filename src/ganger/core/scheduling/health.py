@@ -75,7 +75,7 @@ class Signs:
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class HealthWatch:
     """What is remembered between two looks. `asked_at`: when it was probed. `tool_at`: when its tool call was over."""
 
     suspicious_since: float | None = None
@@ -106,7 +106,7 @@ class What(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class HealthClock:
     """One way of getting nowhere: since when, and how long it may last. It is asked at `probe_at` at the latest."""
 
     name: str
@@ -129,12 +129,12 @@ class Act:
 class Look:
     """What came of a look: what is remembered, what is to be done, and when the next look is due at the latest."""
 
-    watch: Watch
+    watch: HealthWatch
     acts: tuple[Act, ...] = ()
     again_at: float = NEVER
 
 
-def look(policy: HealthPolicy, signs: Signs, watch: Watch) -> Look:
+def look(policy: HealthPolicy, signs: Signs, watch: HealthWatch) -> Look:
     watch = _remembered(signs, watch)
     if signs.said_all or signs.reported:
         return _over(policy, signs, watch)
@@ -156,7 +156,7 @@ def look(policy: HealthPolicy, signs: Signs, watch: Watch) -> Look:
     return Look(watch, tuple(acts), again_at)
 
 
-def _remembered(signs: Signs, watch: Watch) -> Watch:
+def _remembered(signs: Signs, watch: HealthWatch) -> HealthWatch:
     """A tool call that ends leaves no other sign, and a mark and an answer are seen without their moment."""
     over = signs.said_all or signs.reported
     if not (over or signs.marked or signs.tool or watch.at_tool or watch.marked_since or watch.over_since):
@@ -174,14 +174,14 @@ def _first(known: float | None, now: float) -> float:
     return now if known is None else known
 
 
-def _settle_at(policy: HealthPolicy, signs: Signs, watch: Watch) -> float:
+def _settle_at(policy: HealthPolicy, signs: Signs, watch: HealthWatch) -> float:
     """H06: a done mark without a report is found within one heartbeat; who still talks may be about to say it."""
     if watch.marked_since is None or signs.tool:
         return NEVER
     return max(watch.marked_since, signs.output_at, signs.event_at) + policy.heartbeat_sec
 
 
-def _suspicion(signs: Signs, watch: Watch, clocks: list[Clock], acts: list[Act]) -> Watch:
+def _suspicion(signs: Signs, watch: HealthWatch, clocks: list[HealthClock], acts: list[Act]) -> HealthWatch:
     """H03: it is asked before it is judged, and whatever is seen of it clears it."""
     due = [clock for clock in clocks if signs.now >= clock.probe_at]
     if due and watch.suspicious_since is None:
@@ -195,7 +195,7 @@ def _suspicion(signs: Signs, watch: Watch, clocks: list[Clock], acts: list[Act])
     return watch
 
 
-def _next_of(clock: Clock, now: float, watch: Watch) -> float:
+def _next_of(clock: HealthClock, now: float, watch: HealthWatch) -> float:
     if watch.asked_at is None:
         return clock.probe_at
     return max(clock.end_at, watch.asked_at + clock.answer_sec) if now >= clock.probe_at else clock.probe_at
@@ -210,7 +210,7 @@ def last_sign(signs: Signs) -> float:
     return max(signs.began_at, signs.output_at, signs.files_at, signs.beat_at, signs.event_at)
 
 
-def _clocks(policy: HealthPolicy, signs: Signs, watch: Watch) -> list[Clock]:
+def _clocks(policy: HealthPolicy, signs: Signs, watch: HealthWatch) -> list[HealthClock]:
     """What may end it, each by itself; the first that runs out counts."""
     seen = max(last_sign(signs), watch.tool_at)
     if signs.stopped:
@@ -231,19 +231,19 @@ def _clocks(policy: HealthPolicy, signs: Signs, watch: Watch) -> list[Clock]:
     if not signs.pulled:
         stuck_at = max(_working_until(policy, signs, watch), used + policy.active_sec)
         answer = min(policy.heartbeat_sec, policy.active_sec / 2)
-        clocks.append(Clock("working", used, policy.active_sec, stuck_at, stuck_at, answer))
+        clocks.append(HealthClock("working", used, policy.active_sec, stuck_at, stuck_at, answer))
     return clocks
 
 
-def _working_until(policy: HealthPolicy, signs: Signs, watch: Watch) -> float:
+def _working_until(policy: HealthPolicy, signs: Signs, watch: HealthWatch) -> float:
     return signs.began_at + policy.working_sec if watch.working_until is None else watch.working_until
 
 
-def _clock(policy: HealthPolicy, name: str, since: float, limit: float) -> Clock:
-    return Clock(name, since, limit, since + limit / 2, since + limit, min(policy.heartbeat_sec, limit / 2))
+def _clock(policy: HealthPolicy, name: str, since: float, limit: float) -> HealthClock:
+    return HealthClock(name, since, limit, since + limit / 2, since + limit, min(policy.heartbeat_sec, limit / 2))
 
 
-def _over(policy: HealthPolicy, signs: Signs, watch: Watch) -> Look:
+def _over(policy: HealthPolicy, signs: Signs, watch: HealthWatch) -> Look:
     """It has given its answer: now it should end. One that has reported is through, whatever else it does."""
     if signs.pulled:
         return Look(watch)
@@ -271,7 +271,7 @@ def _last_word(policy: HealthPolicy, signs: Signs) -> float:
     return max(spoke, signs.cpu_at) if signs.now - spoke < policy.busy_sec else spoke
 
 
-def _working(policy: HealthPolicy, signs: Signs, watch: Watch, acts: list[Act]) -> tuple[Watch, float]:
+def _working(policy: HealthPolicy, signs: Signs, watch: HealthWatch, acts: list[Act]) -> tuple[HealthWatch, float]:
     """D14: past its time at the task it goes on as long as it shows signs of work; `_clocks` ends one that does not."""
     until = _working_until(policy, signs, watch)
     if signs.now < until:
@@ -285,7 +285,7 @@ def _working(policy: HealthPolicy, signs: Signs, watch: Watch, acts: list[Act]) 
     return replace(watch, working_until=longer), longer
 
 
-def _context(policy: HealthPolicy, signs: Signs, watch: Watch, acts: list[Act]) -> tuple[Watch, float]:
+def _context(policy: HealthPolicy, signs: Signs, watch: HealthWatch, acts: list[Act]) -> tuple[HealthWatch, float]:
     """Z05: over the limit it is asked to save its state; one that does not, is ended between two tool calls."""
     if signs.context_pct < policy.context_pct or signs.pulled:
         return watch if watch.context_asked_at is None else replace(watch, context_asked_at=None), NEVER
@@ -304,7 +304,7 @@ def _context(policy: HealthPolicy, signs: Signs, watch: Watch, acts: list[Act]) 
     return watch, NEVER
 
 
-def _warnings(policy: HealthPolicy, signs: Signs, watch: Watch, acts: list[Act]) -> Watch:
+def _warnings(policy: HealthPolicy, signs: Signs, watch: HealthWatch, acts: list[Act]) -> HealthWatch:
     for name, due, text in _due_warnings(policy, signs):
         if signs.now >= due and name not in watch.warned:
             acts.append(Act(What.WARN, text, name))
@@ -327,11 +327,11 @@ def _due_warnings(policy: HealthPolicy, signs: Signs) -> list[tuple[str, float, 
     return found
 
 
-def _next_warning(policy: HealthPolicy, signs: Signs, watch: Watch) -> float:
+def _next_warning(policy: HealthPolicy, signs: Signs, watch: HealthWatch) -> float:
     return min((due for name, due, _ in _due_warnings(policy, signs) if name not in watch.warned), default=NEVER)
 
 
-def _stall_text(signs: Signs, clock: Clock) -> str:
+def _stall_text(signs: Signs, clock: HealthClock) -> str:
     quiet = _shown(signs.now - clock.since)
     if clock.name == "stopped":
         return f"its process is stopped by a signal, for {quiet}"

@@ -18,7 +18,7 @@ from ganger.core.healing.policy import (
 from ganger.core.model.records import RunState
 from ganger.core.money.budgets import reservation, run_refusal, task_refusal
 from ganger.core.planning.dependents import blocked_behind
-from ganger.core.planning.repos import Gate, is_guarded
+from ganger.core.planning.repos import RepoLocks, is_guarded
 from ganger.core.scheduling.accounts import needs_answer
 from ganger.core.scheduling.choosing import NEVER, Choice, For, due_at, finish, in_scope as in_scope, within
 from ganger.core.scheduling.decisions import (
@@ -82,7 +82,7 @@ def _decide(state: RunState, now: float) -> list[Decision]:
 def _deliveries(state: RunState, now: float) -> list[Decision]:
     """Deliveries that go on: nobody works on them, so they need no slot, no window, no account and no money."""
     found = [name for name in state.answered if is_delivering(state.tasks[name])]
-    gate = Gate(state) if found and is_guarded(state) else None
+    gate = RepoLocks(state) if found and is_guarded(state) else None
     starts: list[Decision] = []
     for name in sorted(found, key=state.rank.__getitem__):
         due = state.tasks[name].not_before <= now and not state.unmet[name] and within(state, name, len(starts))

@@ -8,15 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from ganger.core import events as ev
-from ganger.core.failures.agent_errors import Trouble, is_broken, is_over_for_good, refused_session, trouble_of
+from ganger.core.failures.agent_errors import AgentError, is_broken, is_over_for_good, refused_session, trouble_of
 from ganger.core.model.records import Ended, Totals
 from ganger.core.money.budgets import cost_settled
 from ganger.core.money.pricing import believed, counted_after, used_by
 from ganger.core.scheduling.quota import works_again
 from ganger.core.signs import Heard
-from ganger.engine.agent_calls.log_follower import Listening, followed, heard_event
-from ganger.engine.attempt_context import Case
-from ganger.engine.resources.live_attempts import Post
+from ganger.engine.agent_calls.log_follower import LogFollower, followed, heard_event
+from ganger.engine.attempt_context import RunningAttempt
+from ganger.engine.resources.live_attempts import LiveAttempt
 from ganger.engine.resources.run_resources import one_line
 from ganger.errors import GangerError
 from ganger.ports import Agent, Exit, Running
@@ -25,22 +25,22 @@ _ASIDE_BYTES = 4 * 1024 * 1024
 _WITHIN_SEC = 120.0
 
 
-class Hearing:
-    def __init__(self, case: Case, agent: Agent) -> None:
+class AgentOutput:
+    def __init__(self, case: RunningAttempt, agent: Agent) -> None:
         self.case, self.agent, self.tools = case, agent, case.tools
         self._folder = ""
         self._worked = False
 
-    async def wait(self, running: Running, folder: Path, post: Post) -> Exit:
+    async def wait(self, running: Running, folder: Path, post: LiveAttempt) -> Exit:
         """Until it has ended. One whose output says that it gets nowhere is ended."""
         self._folder = f"{folder}/"
         reader = self.agent.reader()
         if running.pid is None:
             return await running.wait()
 
-        def listening(end: Callable[[str], None]) -> Listening:
+        def listening(end: Callable[[str], None]) -> LogFollower:
             clock, worked = self.tools.clock, self._mention_account
-            post.ear = made = Listening(self.case.log_path, reader, clock, self._mention, end, worked)
+            post.ear = made = LogFollower(self.case.log_path, reader, clock, self._mention, end, worked)
             return made
 
         if reader is None:
@@ -114,7 +114,7 @@ class Hearing:
         doubted = believed(tokens).doubted
         return [replace(cost, session=session, totals=counted_after(tokens, used, before), doubted=doubted)]
 
-    async def trouble(self, ended: Ended) -> Trouble | None:
+    async def trouble(self, ended: Ended) -> AgentError | None:
         """Why there is no result, as far as the agent told."""
         cut_short = ended.timed_out or ended.signal is not None or ended.code not in (0, None)
         return trouble_of(await self.heard(), cut_short=cut_short, timed_out=ended.timed_out)

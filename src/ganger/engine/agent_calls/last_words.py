@@ -12,14 +12,16 @@ from ganger.core.names import desk_folder
 from ganger.core.verify.lacks import Lack, lack_of, never_began
 from ganger.core.vocabulary import FailureClass
 from ganger.engine.agent_calls.launching import with_desk
-from ganger.engine.attempt_context import Case, Failed
-from ganger.engine.change_strategy import Road
+from ganger.engine.attempt_context import Failed, RunningAttempt
+from ganger.engine.change_strategy import ChangeStrategy
 from ganger.engine.files import open_log
 from ganger.engine.verification.lacking import hint_at, is_hidden, plain_launch
 from ganger.ports import Agent, Room
 
 
-def explain_end(case: Case, road: Road, agent: Agent, ended: Ended, folder: Path | None, said: str) -> Failed:
+def explain_end(
+    case: RunningAttempt, road: ChangeStrategy, agent: Agent, ended: Ended, folder: Path | None, said: str
+) -> Failed:
     """`folder` is where it worked, where that is known; `said` is its program's own word on why, if it has one."""
     how = f"signal {ended.signal}" if ended.signal is not None else f"exit code {ended.code}"
     tail = _tail(case.log_path)
@@ -39,7 +41,7 @@ def explain_end(case: Case, road: Road, agent: Agent, ended: Ended, folder: Path
     return case.failed(FailureClass.CRASH, said or how, f"{detail} ({hint})" if hint else detail)
 
 
-def _lack(case: Case, code: int | None, tail: str) -> Lack | None:
+def _lack(case: RunningAttempt, code: int | None, tail: str) -> Lack | None:
     """Only an agent that has not run, and only where Ganger sees so itself: what an agent prints is its own word."""
     unborn = never_began(code, tail) if case.tools.sandbox.name != "none" else None
     if unborn is not None:
@@ -53,7 +55,7 @@ def _lack(case: Case, code: int | None, tail: str) -> Lack | None:
 class _Hints:
     """What the sandbox keeps from an agent, as seen from its workspace."""
 
-    def __init__(self, case: Case, road: Road, agent: Agent, folder: Path | None) -> None:
+    def __init__(self, case: RunningAttempt, road: ChangeStrategy, agent: Agent, folder: Path | None) -> None:
         self._case, self._road, self._agent, self._folder = case, road, agent, folder
 
     def on_line(self, line: str, around: str) -> str:
@@ -83,12 +85,12 @@ class _Hints:
         return replace(room, writable=(*room.writable, home), home=home)
 
 
-def _path(case: Case) -> str:
+def _path(case: RunningAttempt) -> str:
     """Agents and checks are given the operator's own."""
     return case.tools.checks.env.get("PATH", "")
 
 
-def _shown(case: Case, line: str) -> str:
+def _shown(case: RunningAttempt, line: str) -> str:
     return case.tools.shown(case.tools.masked(line))
 
 

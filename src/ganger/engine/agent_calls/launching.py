@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from ganger.engine.resources.run_resources import Tools
+from ganger.engine.resources.run_resources import RunResources
 from ganger.errors import GangerError
 from ganger.ports import Agent, AttemptContext, Launch, Room
 from ganger.ports.sessions import Mending
@@ -15,7 +15,7 @@ from ganger.ports.sessions import Mending
 REPORT = "GANGER_REPORT"
 
 
-def at_home(tools: Tools, agent: Agent, task: str, context: AttemptContext) -> AttemptContext:
+def at_home(tools: RunResources, agent: Agent, task: str, context: AttemptContext) -> AttemptContext:
     """The context with the places the agent has besides its workspace. One that prints only its answer needs none."""
     walled = tools.sandbox.name != "none"
     if not agent.capabilities.stream:
@@ -24,7 +24,7 @@ def at_home(tools: Tools, agent: Agent, task: str, context: AttemptContext) -> A
     return replace(context, walled=walled, home=home, shared=tools.homes.share(agent.kind))
 
 
-def confined(tools: Tools, agent: Agent, context: AttemptContext, room: Room) -> Launch:
+def confined(tools: RunResources, agent: Agent, context: AttemptContext, room: Room) -> Launch:
     """Everything is ready when this returns; raises GangerError for what stands in the way."""
     launch, files, own = _called(agent, context)
     room = replace(room, readable=(*room.readable, context.prompt_file))
@@ -36,7 +36,7 @@ def confined(tools: Tools, agent: Agent, context: AttemptContext, room: Room) ->
     return replace(tools.sandbox.confine(launch, room), output_limit_bytes=tools.output_limit_bytes)
 
 
-def _with_program(tools: Tools, launch: Launch) -> Launch:
+def _with_program(tools: RunResources, launch: Launch) -> Launch:
     """`ganger worker` is found first on its PATH, whatever else the walls hide."""
     if tools.worker_program is None:
         return launch
@@ -44,14 +44,14 @@ def _with_program(tools: Tools, launch: Launch) -> Launch:
     return replace(launch, env={**launch.env, "PATH": f"{tools.worker_program.folder}{os.pathsep}{path}"})
 
 
-def reporting(tools: Tools, fence: str, desk: Path) -> dict[str, str]:
+def reporting(tools: RunResources, fence: str, desk: Path) -> dict[str, str]:
     """The variables by which a worker reaches its lead; none where nobody listens."""
     if tools.endpoint is None or tools.badges is None:
         return {}
     return {REPORT: str(tools.endpoint.socket), "GANGER_TOKEN": tools.badges.worker(fence), "GANGER_DESK": str(desk)}
 
 
-def with_desk(tools: Tools, room: Room, desk: Path) -> Room:
+def with_desk(tools: RunResources, room: Room, desk: Path) -> Room:
     """The room with the way to the lead: its socket, the worker's own desk, and the program that uses both."""
     if tools.endpoint is None:
         return room
@@ -88,7 +88,7 @@ def owner_of(folder: Path) -> tuple[int, int] | None:
     return found.st_uid, found.st_gid
 
 
-def forget_login(tools: Tools, context: AttemptContext) -> None:
+def forget_login(tools: RunResources, context: AttemptContext) -> None:
     """What was put into its home is there only while it works."""
     if context.home is not None:
         tools.homes.forget(context.home)

@@ -58,7 +58,7 @@ class Tail:
         yield from self._lines.feed(data)
 
 
-class Listening:
+class LogFollower:
     """Follows one log from its beginning; what it decides can be found out again by reading that log.
 
     `grew_at`: when the log last grew. `event_at`: when it last told of anything but trouble that is tried again. Both
@@ -156,7 +156,7 @@ def _is_event(sign: Sign) -> bool:
 
 
 async def followed(
-    running: Running, listening: Callable[[Callable[[str], None]], Listening], end: Callable[[], Awaitable[None]]
+    running: Running, listening: Callable[[Callable[[str], None]], LogFollower], end: Callable[[], Awaitable[None]]
 ) -> Exit:
     """Waits for a process while its output is listened to; `end` is asked for when it gets nowhere."""
     ending: list[asyncio.Future[None]] = []

@@ -17,9 +17,9 @@ from ganger.contracts.parser import Parsed, Refused, parse_result
 from ganger.contracts.task_result import TaskResult
 from ganger.core import events as ev
 from ganger.core.control.worker_commands import SKIPPED, is_ended_by_person
-from ganger.core.failures.agent_errors import Trouble
+from ganger.core.failures.agent_errors import AgentError
 from ganger.core.failures.classes import classify_hint, failure
-from ganger.core.failures.retries import Next, Then, after_failure
+from ganger.core.failures.retries import NextStep, Then, after_failure
 from ganger.core.healing.policy import healing_on, questions_for
 from ganger.core.model.records import Ended
 from ganger.core.planning.dependents import blocked_behind
@@ -30,13 +30,13 @@ from ganger.core.state.apply_delivery import rules_of
 from ganger.core.times import stamp
 from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, TaskStatus
 from ganger.engine.agent_calls.account_questions import question_text
-from ganger.engine.agent_calls.agent_output import Hearing
+from ganger.engine.agent_calls.agent_output import AgentOutput
 from ganger.engine.agent_calls.last_words import explain_end
 from ganger.engine.attempt.unexpected import concerns_run, told
-from ganger.engine.attempt.worker_phase import Shift
-from ganger.engine.attempt_context import Case, Failed, Lost
+from ganger.engine.attempt.worker_phase import WorkerPhase
+from ganger.engine.attempt_context import Failed, Lost, RunningAttempt
 from ganger.engine.attempt_outcome import Left, Waits, heed_person, meaning, open_question, result_of, speaks_for_itself
-from ganger.engine.change_strategy import Road
+from ganger.engine.change_strategy import ChangeStrategy
 from ganger.engine.journal import Journal
 from ganger.engine.prompts.assemble import FORMAT_REMINDER
 from ganger.engine.resources.run_resources import one_line
@@ -62,7 +62,7 @@ QUESTION_KINDS = ("ambiguous_spec", "dependency_missing", "verification_unclear"
 class Attempt:
     """One worker process on one task."""
 
-    def __init__(self, case: Case, road: Road) -> None:
+    def __init__(self, case: RunningAttempt, road: ChangeStrategy) -> None:
         self.case, self.road, self.tools, self.gate = case, road, case.tools, case.gate
         self.task, self.number, self.spec, self.state = case.task, case.number, case.spec, case.state
         self._answered = case.now.ended is not None
@@ -75,8 +75,8 @@ class Attempt:
             # The settings changed under it, or nobody started it: its output is still read by those who know it.
             self.agent = case.tools.reading(case.now.worked_by) or self.agent
         self._folder: Path | None = None
-        self.hearing = Hearing(case, self.agent)
-        self.shift = Shift(case, road, self.hearing, self.agent, starts)
+        self.hearing = AgentOutput(case, self.agent)
+        self.shift = WorkerPhase(case, road, self.hearing, self.agent, starts)
 
     async def run(self) -> None:
         """Trouble of this attempt ends this attempt, whatever it is. What concerns the whole run is raised and leaves
@@ -257,7 +257,7 @@ class Attempt:
             return problem
         return self._troubled(trouble)
 
-    def _troubled(self, trouble: Trouble) -> Failed:
+    def _troubled(self, trouble: AgentError) -> Failed:
         problem = self.case.failed(trouble.failure_class, trouble.signal, trouble.detail, trouble.reminder)
         problem.reset_at = trouble.reset_at
         problem.account = "key" if trouble.refused else "credit" if trouble.empty else ""
@@ -501,7 +501,7 @@ class Attempt:
         asked = ev.QuestionAsked("", self.task, "fatal", text, attempt=self.number)
         return [ev.ChainHalted(rules.name, self.task, detail), asked]
 
-    async def _goes_on(self, problem: Failed, chosen: Next) -> str:
+    async def _goes_on(self, problem: Failed, chosen: NextStep) -> str:
         """The session that the next attempt continues: this one's work was cut off, or can be mended by who did it."""
         cls, waits, now = problem.failed.failure_class, bool(problem.account), self.case.now
         if problem.goes_on:
@@ -518,7 +518,7 @@ class Attempt:
             return ""
         return await self.hearing.session()
 
-    def _after(self, chosen: Next, problem: Failed) -> list[ev.Event]:
+    def _after(self, chosen: NextStep, problem: Failed) -> list[ev.Event]:
         """What follows a failure, in the words of events."""
         detail = problem.failed.detail if chosen.block_reason else f"{problem.failed.detail} ({chosen.why})"
         if chosen.then is Then.SETTLE and self.case.now.afresh:

@@ -17,15 +17,15 @@ from ganger.core.names import desk_folder, prompt_file
 from ganger.core.state.apply_delivery import rules_of
 from ganger.core.times import seconds_between, stamp
 from ganger.core.vocabulary import FailureClass
-from ganger.engine.agent_calls.agent_output import Hearing
+from ganger.engine.agent_calls.agent_output import AgentOutput
 from ganger.engine.agent_calls.launching import at_home, confined, forget_login, owner_of, reporting, with_desk
-from ganger.engine.attempt_context import Case, Lost
+from ganger.engine.attempt_context import Lost, RunningAttempt
 from ganger.engine.attempt_outcome import heed_person
-from ganger.engine.change_strategy import Road
+from ganger.engine.change_strategy import ChangeStrategy
 from ganger.engine.files import named_os_errors, write_private
 from ganger.engine.log_masks import note_masks
 from ganger.engine.prompts.assemble import Advice, assemble, continuation, edits_files
-from ganger.engine.resources.live_attempts import Post
+from ganger.engine.resources.live_attempts import LiveAttempt
 from ganger.engine.resources.run_resources import one_line
 from ganger.engine.workers.file_protocol import is_bare, make_desk
 from ganger.engine.workers.handoff import ci_note, handoff_of
@@ -64,8 +64,10 @@ def _below(folder: Path, under: str, allowed: frozenset[str]) -> Iterator[Path]:
             yield folder / path
 
 
-class Shift:
-    def __init__(self, case: Case, road: Road, hearing: Hearing, agent: Agent, starts: Agent) -> None:
+class WorkerPhase:
+    def __init__(
+        self, case: RunningAttempt, road: ChangeStrategy, hearing: AgentOutput, agent: Agent, starts: Agent
+    ) -> None:
         """`starts` is who would be started now; `agent` reads what an earlier one printed."""
         self.case, self.road, self.hearing, self.agent = case, road, hearing, agent
         self.tools, self.state, self.gate = case.tools, case.state, case.gate
@@ -99,10 +101,10 @@ class Shift:
         answered = bool(worker and worker.report) if post.pulled else ended.started
         return how, answered
 
-    def _post(self, folder: Path) -> Post:
+    def _post(self, folder: Path) -> LiveAttempt:
         case = self.case
         at = stamp(self.tools.clock.now())
-        post = Post(
+        post = LiveAttempt(
             case.task,
             case.number,
             case.token,
@@ -122,7 +124,7 @@ class Shift:
 
     # --- a session that asked ---------------------------------------------------------------------------------------
 
-    async def _wait_for_session(self, post: Post) -> Exit:
+    async def _wait_for_session(self, post: LiveAttempt) -> Exit:
         """It is nobody's child: only what it says, does to its files, or fails to do ends this."""
         limit = post.time_limit_sec
         assert post.over is not None and post.ready is not None
@@ -157,7 +159,7 @@ class Shift:
 
     # --- a process --------------------------------------------------------------------------------------------------
 
-    async def _wait_for_process(self, post: Post, folder: Path) -> Exit:
+    async def _wait_for_process(self, post: LiveAttempt, folder: Path) -> Exit:
         case = self.case
         running = await self.gate.find(str(case.log_path)) if case.again else None
         if running is None and case.again and not self.gate.knows_all():

@@ -19,10 +19,10 @@ from ganger.core.model.records import Ended
 from ganger.core.names import backup_folder, edits_folder, saved_folder
 from ganger.core.scheduling.quota import after_success
 from ganger.core.vocabulary import FailureClass, TaskStatus
-from ganger.engine.attempt_context import Case, Failed, Lost
+from ganger.engine.attempt_context import Failed, Lost, RunningAttempt
 from ganger.engine.change_strategy import FoundWork, Reader
 from ganger.engine.changes.fixed_files import Upkeep
-from ganger.engine.changes.shared_folder import Company
+from ganger.engine.changes.shared_folder import SharedFolder
 from ganger.engine.resources.run_resources import one_line
 from ganger.engine.verification.checks import recorded_verdict, why_red
 from ganger.engine.verification.direct_census import DirectCensuses, Edit
@@ -33,8 +33,8 @@ from ganger.local.scratch import prefix
 from ganger.ports import Change, Room
 
 
-class InPlace:
-    def __init__(self, case: Case, company: Company) -> None:
+class DirectChanges:
+    def __init__(self, case: RunningAttempt, company: SharedFolder) -> None:
         self.case, self.tools, self.company = case, case.tools, company
         self.upkeep = Upkeep(case, company)
         backup = case.now.backup

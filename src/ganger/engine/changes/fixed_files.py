@@ -9,8 +9,8 @@ from ganger.core import events as ev
 from ganger.core.control.answers import OPTIONS, PACKAGES, PACKAGES_SIGNAL, REFS
 from ganger.core.names import saved_folder
 from ganger.core.vocabulary import FailureClass
-from ganger.engine.attempt_context import Case, Failed
-from ganger.engine.changes.shared_folder import Company
+from ganger.engine.attempt_context import Failed, RunningAttempt
+from ganger.engine.changes.shared_folder import SharedFolder
 from ganger.engine.resources.run_resources import one_line
 from ganger.errors import WriteRefused
 
@@ -19,7 +19,7 @@ _NAMED = 10
 
 
 class Upkeep:
-    def __init__(self, case: Case, company: Company) -> None:
+    def __init__(self, case: RunningAttempt, company: SharedFolder) -> None:
         self.case, self.company, self.journal = case, company, case.tools.journal
         self._looked = False
 

@@ -18,12 +18,12 @@ from ganger.core.names import prompt_file
 from ganger.core.scheduling.quota import after_success
 from ganger.core.state.indexes import is_delivering
 from ganger.core.vocabulary import FailureClass, TaskStatus
-from ganger.engine.attempt_context import Case, Failed, Lost
+from ganger.engine.attempt_context import Failed, Lost, RunningAttempt
 from ganger.engine.change_strategy import FoundWork, Reader
 from ganger.engine.delivery.deliver import Delivering
 from ganger.engine.delivery.reviews.review import Reviewing
 from ganger.engine.merging.commit_messages import MadeBy, change_message, wip_message
-from ganger.engine.merging.merge_queue import Merging, Outcome, Red, Waiting
+from ganger.engine.merging.merge_queue import MergeQueue, Outcome, Red, Waiting
 from ganger.engine.prompts.assemble import quoted
 from ganger.engine.resources.run_resources import one_line
 from ganger.engine.verification.checks import recorded_verdict, why_red
@@ -36,8 +36,8 @@ from ganger.ports import Conflict, Rebased, Room, Touched
 _MOST_CONTENDED = 50
 
 
-class InGit:
-    def __init__(self, case: Case, merging: Merging, delivering: Delivering | None) -> None:
+class GitChanges:
+    def __init__(self, case: RunningAttempt, merging: MergeQueue, delivering: Delivering | None) -> None:
         self.case, self.tools = case, case.tools
         self.repository, self.merging, self.delivering = merging.repository, merging, delivering
         self.reviewing = Reviewing(case, merging.repository)

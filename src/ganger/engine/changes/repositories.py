@@ -7,32 +7,32 @@ import itertools
 from collections.abc import Sequence
 
 from ganger.core.model.ledger import NO_RULES
-from ganger.engine.attempt_context import Case
-from ganger.engine.changes.git import InGit
+from ganger.engine.attempt_context import RunningAttempt
+from ganger.engine.changes.git import GitChanges
 from ganger.engine.delivery.ci.culprits import Culprits
-from ganger.engine.delivery.context import DeliveryCase
+from ganger.engine.delivery.context import DeliveryContext
 from ganger.engine.delivery.deliver import Delivering
-from ganger.engine.delivery.pollers.ci import Following
+from ganger.engine.delivery.pollers.ci import CiPoller
 from ganger.engine.delivery.pollers.hosts import HostWatch
 from ganger.engine.delivery.pollers.request_counts import ForgePace
 from ganger.engine.delivery.pollers.reviews import ReviewWatch
 from ganger.engine.delivery.requests.queue import RequestLine
 from ganger.engine.delivery.shared_push import Train
-from ganger.engine.merging.merge_queue import Merging, Spawn
-from ganger.engine.merging.push_queue import Sending
-from ganger.engine.resources.run_resources import Doorbell, Tools
-from ganger.engine.stop_guard import Gate
+from ganger.engine.merging.merge_queue import MergeQueue, Spawn
+from ganger.engine.merging.push_queue import PushQueue
+from ganger.engine.resources.run_resources import Doorbell, RunResources
+from ganger.engine.stop_guard import StopGuard
 
 
-class Branches:
+class Repositories:
     """Nothing but the order of merges ties one repository to another."""
 
-    def __init__(self, tools: Tools, gate: Gate, spawn: Spawn) -> None:
+    def __init__(self, tools: RunResources, gate: StopGuard, spawn: Spawn) -> None:
         self.tools, self.gate, self._spawn = tools, gate, spawn
         self.state = tools.journal.state
-        self._merging: dict[str, Merging] = {}
-        self._sending: dict[str, Sending] = {}
-        self._following: dict[str, Following] = {}
+        self._merging: dict[str, MergeQueue] = {}
+        self._sending: dict[str, PushQueue] = {}
+        self._following: dict[str, CiPoller] = {}
         self._trains: dict[str, Train] = {}
         self._culprits: dict[str, Culprits] = {}
         self._reviews: dict[str, ReviewWatch] = {}
@@ -52,14 +52,14 @@ class Branches:
             rules, outlet = self.state.repos.get(name, NO_RULES), self.tools.outlets.get(name)
             pushes_head = None
             if outlet is not None and rules.delivers:
-                self._sending[name] = Sending(self.tools, self.gate, repository, outlet)
+                self._sending[name] = PushQueue(self.tools, self.gate, repository, outlet)
                 pushes_head = self._sending[name] if rules.style == "branch" else None
                 if outlet.forge is not None:
-                    self._following[name] = Following(outlet, outlet.forge, self.tools.clock, self.gate, self._spawn)
+                    self._following[name] = CiPoller(outlet, outlet.forge, self.tools.clock, self.gate, self._spawn)
                 if outlet.forge is not None and rules.style == "request" and rules.forge_reviews:
                     watch = self._reviews[name] = ReviewWatch(self.tools, self.gate, name, repository, outlet)
                     self._spawn(watch.run())
-            self._merging[name] = Merging(self.tools, name, self.gate, self._spawn, numbers, pushes_head)
+            self._merging[name] = MergeQueue(self.tools, name, self.gate, self._spawn, numbers, pushes_head)
             await self._merging[name].recover()
             if pushes_head is not None:
                 self._trains[name] = train = Train(name, pushes_head, self._merging[name])
@@ -74,15 +74,15 @@ class Branches:
             self._pace = ForgePace(self.tools.folder, forges, self.tools.clock)
             self._spawn(self._pace.run())
 
-    def road(self, case: Case) -> InGit:
+    def road(self, case: RunningAttempt) -> GitChanges:
         name = case.spec.repo
         merging, sending = self._merging[name], self._sending.get(name)
         if sending is None:
-            return InGit(case, merging, None)
+            return GitChanges(case, merging, None)
         following, reviews = self._following.get(name), self._reviews.get(name)
-        at = DeliveryCase(case, sending, merging, following, self._hosts, reviews)
+        at = DeliveryContext(case, sending, merging, following, self._hosts, reviews)
         line = self._lines.setdefault(name, RequestLine(self.state, self.gate))
-        return InGit(case, merging, Delivering(at, line, self._trains.get(name), self._culprits.get(name)))
+        return GitChanges(case, merging, Delivering(at, line, self._trains.get(name), self._culprits.get(name)))
 
     async def merge_level(self, tasks: Sequence[str]) -> None:
         """The barrier, in every repository that has a part in the level."""

@@ -21,7 +21,7 @@ class Beside:
     at_work: bool
 
 
-class Company:
+class SharedFolder:
     """A change is an attempt's own only if nobody else was there from its start to its end.
 
     An agent is at work from when its attempt enters until its answer is there; only then can it change files.

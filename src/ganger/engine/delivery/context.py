@@ -7,23 +7,23 @@ from collections.abc import Awaitable, Callable
 from ganger.core.model.ledger import Delivery, RepoRules
 from ganger.core.planning.repos import graph_of
 from ganger.core.vocabulary import BlockReason, FailureClass
-from ganger.engine.attempt_context import Case, Failed
+from ganger.engine.attempt_context import Failed, RunningAttempt
 from ganger.engine.attempt_outcome import Waits, heed_person
-from ganger.engine.delivery.pollers.ci import Following
-from ganger.engine.delivery.pollers.hosts import HostWatch, Patience
+from ganger.engine.delivery.pollers.ci import CiPoller
+from ganger.engine.delivery.pollers.hosts import HostPatience, HostWatch
 from ganger.engine.delivery.pollers.reviews import ReviewWatch
-from ganger.engine.merging.merge_queue import Merging
-from ganger.engine.merging.push_queue import Sending
+from ganger.engine.merging.merge_queue import MergeQueue
+from ganger.engine.merging.push_queue import PushQueue
 from ganger.errors import ForgeDenied, ForgeError, HostError
 
 
-class DeliveryCase:
+class DeliveryContext:
     def __init__(
         self,
-        case: Case,
-        sending: Sending,
-        merging: Merging,
-        following: Following | None,
+        case: RunningAttempt,
+        sending: PushQueue,
+        merging: MergeQueue,
+        following: CiPoller | None,
         hosts: HostWatch,
         reviews: ReviewWatch | None = None,
     ) -> None:
@@ -40,7 +40,7 @@ class DeliveryCase:
     async def while_answered(self, work: Callable[[], Awaitable[None]]) -> None:
         """Does the work, from its ledger on, whenever its hosts answer; see `HostWatch`."""
         rules = self.rules
-        of = Patience(self.case.task, self.heed, rules.branch, rules.ci_sec, rules.ci_most_sec)
+        of = HostPatience(self.case.task, self.heed, rules.branch, rules.ci_sec, rules.ci_most_sec)
         await self._hosts.while_answered(self.outlet, of, work)
 
     def heed(self) -> None:

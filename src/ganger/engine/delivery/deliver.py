@@ -26,7 +26,7 @@ from ganger.engine.delivery.ci.red_before import RedBefore
 from ganger.engine.delivery.ci.rerun import CiAgain
 from ganger.engine.delivery.ci.unread_workflow import UnreadWorkflow
 from ganger.engine.delivery.ci.wait import CiWaiting
-from ganger.engine.delivery.context import DeliveryCase
+from ganger.engine.delivery.context import DeliveryContext
 from ganger.engine.delivery.push import Pushing
 from ganger.engine.delivery.requests.change_request import Requesting
 from ganger.engine.delivery.requests.merge import MergedBranch, RequestMerging
@@ -34,7 +34,7 @@ from ganger.engine.delivery.requests.queue import RequestLine
 from ganger.engine.delivery.reviews.forge_review import ForgeReviewing
 from ganger.engine.delivery.reviews.review import Reviewing
 from ganger.engine.delivery.shared_push import TakenOut, Train
-from ganger.engine.delivery.status_comment import Remarks
+from ganger.engine.delivery.status_comment import StatusComment
 from ganger.engine.merging.push_queue import PushFailed
 from ganger.engine.resources.run_resources import one_line
 from ganger.errors import ForgeDenied, ForgeError
@@ -45,14 +45,14 @@ _TAKEN_OUT_THEN = (
 
 
 class Delivering:
-    def __init__(self, at: DeliveryCase, line: RequestLine, train: Train | None, culprits: Culprits | None) -> None:
+    def __init__(self, at: DeliveryContext, line: RequestLine, train: Train | None, culprits: Culprits | None) -> None:
         """`line` is that of the change requests of its repository. `train` and `culprits`: changes go to the branch
         that all share."""
         self.at, self.train, self.culprits = at, train, culprits
         self.requests = Requesting(at.case, at.sending)
         self.reviewing = Reviewing(at.case, at.sending.repository)
         self.on_forge = ForgeReviewing(at, self.reviewing)
-        self.remarks = Remarks(at)
+        self.remarks = StatusComment(at)
         self.merged_branch = MergedBranch(at)
         self.pushing = Pushing(at, train)
         self.waiting = CiWaiting(at)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ganger.engine.delivery.context import DeliveryCase
+from ganger.engine.delivery.context import DeliveryContext
 from ganger.engine.delivery.request_commits import RequestCommits
 from ganger.engine.delivery.shared_push import Train
 from ganger.engine.merging.push_queue import PushFailed
@@ -10,7 +10,7 @@ from ganger.ports.forge import Behind, Rejected, Sent
 
 
 class Pushing:
-    def __init__(self, at: DeliveryCase, train: Train | None) -> None:
+    def __init__(self, at: DeliveryContext, train: Train | None) -> None:
         """`train`: to the branch all share; else to one of its own."""
         self.at, self.train, self.commits = at, train, RequestCommits(at.case, at.sending)
 

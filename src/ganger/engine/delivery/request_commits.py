@@ -7,9 +7,9 @@ from ganger.core.model.ledger import Delivery, RequestRef
 from ganger.core.names import branch_stem
 from ganger.core.state.apply_delivery import rules_of
 from ganger.core.times import unix_time
-from ganger.engine.attempt_context import Case
+from ganger.engine.attempt_context import RunningAttempt
 from ganger.engine.merging.commit_messages import join_message
-from ganger.engine.merging.push_queue import PushFailed, Sending
+from ganger.engine.merging.push_queue import PushFailed, PushQueue
 from ganger.engine.merging.straightening import placed
 from ganger.ports import Conflict, Rebased
 
@@ -17,7 +17,7 @@ Published = tuple[str, str, str]
 
 
 class RequestCommits:
-    def __init__(self, case: Case, sending: Sending) -> None:
+    def __init__(self, case: RunningAttempt, sending: PushQueue) -> None:
         self.case, self.sending, self.outlet = case, sending, sending.outlet
         self.repository, self.rules = sending.repository, rules_of(case.state, case.task)
 

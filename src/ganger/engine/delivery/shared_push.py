@@ -19,10 +19,10 @@ from ganger.core.scheduling.resume import after_push
 from ganger.core.times import unix_time
 from ganger.core.vocabulary import BlockReason
 from ganger.engine.attempt_outcome import Waits
-from ganger.engine.delivery.context import DeliveryCase
+from ganger.engine.delivery.context import DeliveryContext
 from ganger.engine.merging.commit_messages import join_message, trigger_message
-from ganger.engine.merging.merge_queue import Merging
-from ganger.engine.merging.push_queue import PushFailed, Sending
+from ganger.engine.merging.merge_queue import MergeQueue
+from ganger.engine.merging.push_queue import PushFailed, PushQueue
 from ganger.engine.merging.straightening import Straightening
 from ganger.engine.resources.run_resources import one_line
 from ganger.errors import GangerError
@@ -40,7 +40,7 @@ class TakenOut(GangerError):
 
 
 class Train:
-    def __init__(self, repo: str, sending: Sending, merging: Merging) -> None:
+    def __init__(self, repo: str, sending: PushQueue, merging: MergeQueue) -> None:
         self.repo, self.sending, self.merging = repo, sending, merging
         self.state, self.journal = sending.state, sending.tools.journal
         self.repository, self.remote = sending.repository, sending.outlet.remote
@@ -54,7 +54,7 @@ class Train:
         """Something was judged, ended, or waits: whoever waits looks again."""
         self._news.set()
 
-    async def board(self, at: DeliveryCase) -> None:
+    async def board(self, at: DeliveryContext) -> None:
         """Returns when what is tracked is on the remote's branch, and CI has something new to judge."""
         while needs_tip(at.now):
             at.heed()

@@ -8,7 +8,7 @@ from ganger.core import events as ev
 from ganger.core.control.reviews import WANTED
 from ganger.core.delivery.public_text import quoted, unmarked
 from ganger.core.model.records import RunState
-from ganger.engine.delivery.context import DeliveryCase
+from ganger.engine.delivery.context import DeliveryContext
 from ganger.engine.resources.run_resources import one_line
 from ganger.ports.forge import Request
 
@@ -17,10 +17,10 @@ _MOST_SAID = 500
 _MARK_DIGITS = 16
 
 
-class Remarks:
+class StatusComment:
     """Dying between writing it and recording that leaves one comment all the same: it is found again by its mark."""
 
-    def __init__(self, at: DeliveryCase) -> None:
+    def __init__(self, at: DeliveryContext) -> None:
         self.at = at
 
     async def show(self) -> None:

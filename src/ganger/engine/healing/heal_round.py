@@ -18,7 +18,7 @@ from ganger.contracts.heal_decision import HealDecision
 from ganger.contracts.parser import Parsed, Refused
 from ganger.contracts.task_result import Write
 from ganger.core import events as ev
-from ganger.core.failures.agent_errors import Trouble, trouble_of
+from ganger.core.failures.agent_errors import AgentError, trouble_of
 from ganger.core.failures.retries import backoff_sec
 from ganger.core.healing.patches import Ground, Judged, judge
 from ganger.core.healing.policy import Cure, after_nothing, after_round, questions_for, shrunk_size
@@ -35,12 +35,12 @@ from ganger.core.times import stamp
 from ganger.core.vocabulary import FailureClass, TaskStatus
 from ganger.engine.agent_calls.account_questions import question_text
 from ganger.engine.agent_calls.launching import at_home, confined, forget_login
-from ganger.engine.agent_calls.log_follower import Listening, followed
+from ganger.engine.agent_calls.log_follower import LogFollower, followed
 from ganger.engine.files import named_os_errors, write_private
 from ganger.engine.healing.prompt import gather, render
-from ganger.engine.prompts.patched_prompts import Kept
-from ganger.engine.resources.run_resources import Tools, one_line
-from ganger.engine.stop_guard import Gate, Stopped
+from ganger.engine.prompts.patched_prompts import KeptPrompts
+from ganger.engine.resources.run_resources import RunResources, one_line
+from ganger.engine.stop_guard import StopGuard, Stopped
 from ganger.errors import GangerError, RollbackFailed, WriteRefused
 from ganger.ports import Agent, AttemptContext, Exit, Room, Rules, Running
 
@@ -50,7 +50,7 @@ _HEARD_WITHIN_SEC = 120.0
 
 
 def heal_started(
-    state: RunState, window: Window, failed: tuple[str, ...], *, isolate: bool, tools: Tools
+    state: RunState, window: Window, failed: tuple[str, ...], *, isolate: bool, tools: RunResources
 ) -> ev.HealStarted:
     """The intent of a round for a window that is just being closed."""
     return _intent(
@@ -66,7 +66,7 @@ def _intent(
     failed: tuple[str, ...],
     lineage: int,
     isolate: bool,
-    tools: Tools,
+    tools: RunResources,
 ) -> ev.HealStarted:
     wanted = reservation(state)
     return ev.HealStarted(
@@ -88,7 +88,7 @@ def _intent(
 class Healing:
     """One call of the healer, and what follows from it."""
 
-    def __init__(self, tools: Tools, gate: Gate) -> None:
+    def __init__(self, tools: RunResources, gate: StopGuard) -> None:
         self.tools, self.gate = tools, gate
         self.state = tools.journal.state
         self.number = len(self.state.heal_rounds)
@@ -146,12 +146,12 @@ class Healing:
         paid, self._unpaid = self._unpaid, []
         await self.tools.journal.record(*paid, *after, ev.HealRefused(self.number, code, one_line(message)))
 
-    def _trouble(self, ended: Exit, heard: Heard) -> Trouble | None:
+    def _trouble(self, ended: Exit, heard: Heard) -> AgentError | None:
         """What stands in the healer's way, as far as its output tells; as with every other agent."""
         cut_short = ended.timed_out or ended.signal is not None or bool(ended.code)
         return trouble_of(heard, cut_short=cut_short, timed_out=ended.timed_out)
 
-    async def _waits(self, trouble: Trouble) -> bool:
+    async def _waits(self, trouble: AgentError) -> bool:
         """A limit is waited out, and so is trouble that tends to pass; neither uses up the round."""
         if trouble.failure_class is FailureClass.QUOTA:
             paused = after_quota(self.state, self._account, self.tools.clock.now(), trouble.reset_at)
@@ -171,7 +171,7 @@ class Healing:
             return True
         return False
 
-    def _refused(self, trouble: Trouble) -> list[ev.Event]:
+    def _refused(self, trouble: AgentError) -> list[ev.Event]:
         """One question for all of the account, whoever of them asks it; an empty one is also tried by itself."""
         now, account = self.tools.clock.now(), self._account
         until = now + self.state.policy.quota_wait_sec if trouble.empty else 0.0
@@ -217,8 +217,8 @@ class Healing:
             return await running.wait()
         log = self.log_path
 
-        def listening(end: Callable[[str], None]) -> Listening:
-            return Listening(log, reader, self.tools.clock, lambda _heard: None, end)
+        def listening(end: Callable[[str], None]) -> LogFollower:
+            return LogFollower(log, reader, self.tools.clock, lambda _heard: None, end)
 
         return await followed(running, listening, lambda: self.gate.end(str(log)))
 
@@ -284,7 +284,7 @@ class Healing:
 
     async def _conclude(self, answer: Parsed[HealDecision] | Refused, ended: Exit) -> None:
         if isinstance(answer, Refused):
-            judged, kept = Judged(), Kept((), ())
+            judged, kept = Judged(), KeptPrompts((), ())
         else:
             judged = judge(answer.value, self._ground())
             kept = self.tools.overlay.keep(judged.planned, self.number, self.log, list(self.state.patches.values()))
@@ -370,7 +370,7 @@ class Healing:
         return [replace(cost, doubted=believed(tokens).doubted if tokens is not None else "")]
 
 
-def write_in_place(tools: Tools, names: Iterable[str]) -> None:
+def write_in_place(tools: RunResources, names: Iterable[str]) -> None:
     """Only where the operator asked for it; a file that changed meanwhile keeps the patch in the prompt alone.
 
     Harmless to repeat, so a lead that died before it is made up for by the next one.
@@ -380,7 +380,7 @@ def write_in_place(tools: Tools, names: Iterable[str]) -> None:
         _land(tools, name, tools.overlay.undo_write(record) if record.undone else tools.overlay.in_place_write(record))
 
 
-def _land(tools: Tools, name: str, write: Write | None) -> None:
+def _land(tools: RunResources, name: str, write: Write | None) -> None:
     if write is None:
         return
     folder = tools.folder.path / "backups" / name

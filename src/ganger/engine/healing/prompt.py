@@ -16,7 +16,7 @@ from ganger.core.healing.policy import clusters
 from ganger.core.model.records import HealRound, Limits, PatchRecord, RunState
 from ganger.core.names import verify_log, worker_log
 from ganger.core.vocabulary import FailureClass, HealSchedule, Phase
-from ganger.engine.prompts.patched_prompts import Overlay
+from ganger.engine.prompts.patched_prompts import PatchedPrompts
 from ganger.errors import GangerError
 
 MOST_BYTES = 48 * 1024
@@ -83,7 +83,7 @@ No other fields, no comments, no text inside the block besides that object. Veri
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class HealEvidence:
     """One failed task, as far as it is shown."""
 
     task: str
@@ -103,7 +103,7 @@ class Cluster:
     signature: str
     failure_class: str
     tasks: tuple[str, ...]
-    shown: tuple[Evidence, ...]
+    shown: tuple[HealEvidence, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,9 @@ class Bundle:
     reminder: str = ""
 
 
-def gather(state: RunState, number: int, failing: Sequence[str], folder: Path, overlay: Overlay, mark: str) -> Bundle:
+def gather(
+    state: RunState, number: int, failing: Sequence[str], folder: Path, overlay: PatchedPrompts, mark: str
+) -> Bundle:
     """Reads the evidence of heal round `number` over the tasks `failing` from the run's folder and the project."""
     groups = clusters({name: state.tasks[name].last_failure_signature or "" for name in failing})
     each = max(1, _MOST_SHOWN // max(1, len(groups)))
@@ -178,13 +180,15 @@ def render(bundle: Bundle) -> str:
 # --- gathering -------------------------------------------------------------------------------------------------------
 
 
-def _evidence(state: RunState, name: str, folder: Path, overlay: Overlay, patches: tuple[PatchRecord, ...]) -> Evidence:
+def _evidence(
+    state: RunState, name: str, folder: Path, overlay: PatchedPrompts, patches: tuple[PatchRecord, ...]
+) -> HealEvidence:
     task, spec = state.tasks[name], state.specs[name]
     worker = [item for item in task.history if item.phase is Phase.WORKER]
     verified = tail_of(folder / verify_log(name, task.attempts), LOGS_OF_TASK_BYTES // 2)
     # Where nothing was verified the worker's own words are all there is.
     room = LOGS_OF_TASK_BYTES - _size(verified)
-    return Evidence(
+    return HealEvidence(
         task=name,
         detail=task.detail,
         attempts=task.attempts,
@@ -197,7 +201,7 @@ def _evidence(state: RunState, name: str, folder: Path, overlay: Overlay, patche
 
 
 def _contexts(
-    state: RunState, found: Iterable[Cluster], overlay: Overlay, patches: tuple[PatchRecord, ...]
+    state: RunState, found: Iterable[Cluster], overlay: PatchedPrompts, patches: tuple[PatchRecord, ...]
 ) -> Iterator[tuple[str, str]]:
     """Every context file of the scope, as the first task that names it reads it."""
     seen: set[str] = set()
@@ -209,7 +213,7 @@ def _contexts(
                     yield plain_path(ref), _text(overlay, ref, name, patches) if len(seen) <= _MOST_SHOWN else ""
 
 
-def _text(overlay: Overlay, ref: str, task: str, patches: tuple[PatchRecord, ...]) -> str:
+def _text(overlay: PatchedPrompts, ref: str, task: str, patches: tuple[PatchRecord, ...]) -> str:
     try:
         return overlay.text(ref, task, patches)
     except GangerError as problem:
@@ -279,7 +283,7 @@ def _cluster_parts(bundle: Bundle) -> Iterator[str]:
         yield from (_evidence_part(bundle, cluster, place, one) for one in cluster.shown[1:])
 
 
-def _evidence_part(bundle: Bundle, cluster: Cluster, place: int, one: Evidence) -> str:
+def _evidence_part(bundle: Bundle, cluster: Cluster, place: int, one: HealEvidence) -> str:
     ended = "" if one.exit_code is None else f", exit code {one.exit_code}"
     lines = [
         f"Task {_name(one.task)} of cluster {place}: {shorten(cluster.failure_class)}, attempts {one.attempts}{ended}",

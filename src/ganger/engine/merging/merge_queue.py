@@ -21,10 +21,10 @@ from ganger.core.names import merge_log
 from ganger.core.scheduling.quota import after_success
 from ganger.core.state.apply_delivery import rules_of
 from ganger.core.vocabulary import TaskStatus
-from ganger.engine.merging.push_queue import Sending
-from ganger.engine.resources.run_resources import Tools
-from ganger.engine.stop_guard import Gate, Stopped
-from ganger.engine.verification.checks import Why, seconds, step_records, why_red
+from ganger.engine.merging.push_queue import PushQueue
+from ganger.engine.resources.run_resources import RunResources
+from ganger.engine.stop_guard import StopGuard, Stopped
+from ganger.engine.verification.checks import WhyRed, seconds, step_records, why_red
 from ganger.engine.verification.commit_census import Candidate, Censuses
 from ganger.engine.verification.proof import check_folder
 from ganger.engine.verification.steps import Verdict, VerificationLost
@@ -52,7 +52,7 @@ class Waiting:
 class Red:
     """The gates fail on the head this change would make."""
 
-    why: Why
+    why: WhyRed
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +72,17 @@ class _Layer:
     tree: str
 
 
-class Merging:
+class MergeQueue:
     """Owns the branch while a lead lives. In `level` mode nothing is merged before `merge_level`."""
 
     def __init__(
-        self, tools: Tools, name: str, gate: Gate, spawn: Spawn, numbers: Iterator[int], sending: Sending | None
+        self,
+        tools: RunResources,
+        name: str,
+        gate: StopGuard,
+        spawn: Spawn,
+        numbers: Iterator[int],
+        sending: PushQueue | None,
     ) -> None:
         """`numbers` names the logs of gates, for all repositories of a run together. `sending`: what is merged goes to
         the remote's branch."""
@@ -263,7 +269,7 @@ class Merging:
                 self._answer(item, put)
         return layers
 
-    async def _gates(self, head: str, layers: Sequence[_Layer]) -> Why | None:
+    async def _gates(self, head: str, layers: Sequence[_Layer]) -> WhyRed | None:
         """None when every gate is green on top of these layers: those of their tasks, and of what was merged before."""
         top = layers[-1]
         own = dict.fromkeys(layer.item.profile for layer in layers)

@@ -19,9 +19,9 @@ from ganger.core.state.apply_delivery import rules_of
 from ganger.core.state.hosts import is_away
 from ganger.core.times import unix_time
 from ganger.engine.merging.commit_messages import trigger_message
-from ganger.engine.resources.delivery_target import Outlet
-from ganger.engine.resources.run_resources import Tools, one_line
-from ganger.engine.stop_guard import Gate
+from ganger.engine.resources.delivery_target import DeliveryTarget
+from ganger.engine.resources.run_resources import RunResources, one_line
+from ganger.engine.stop_guard import StopGuard
 from ganger.errors import ForgeError, ForgeUnreachable, GangerError
 from ganger.ports import Repository
 from ganger.ports.forge import PushOutcome, Rejected, Sent
@@ -36,10 +36,10 @@ class PushFailed(GangerError):
     code = "PUSH_REFUSED"
 
 
-class Sending:
+class PushQueue:
     """The caller holds the branch's turn (`Merging.turn`) wherever the run's own branch may move."""
 
-    def __init__(self, tools: Tools, gate: Gate, repository: Repository, outlet: Outlet) -> None:
+    def __init__(self, tools: RunResources, gate: StopGuard, repository: Repository, outlet: DeliveryTarget) -> None:
         self.tools, self.gate, self.repository, self.outlet = tools, gate, repository, outlet
         self.state = tools.journal.state
         # What stands in the way of all, and which task in which attempt asks about it.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ganger.core import events as ev
 from ganger.core.times import unix_time
 from ganger.engine.merging.commit_messages import join_message
-from ganger.engine.merging.push_queue import Sending
+from ganger.engine.merging.push_queue import PushQueue
 from ganger.ports import Conflict, Rebased, Repository
 
 _MOST_COMMITS = 100_000
@@ -51,7 +51,7 @@ async def placed(
 class Straightening:
     """The caller holds the branch's turn (`Merging.turn`)."""
 
-    def __init__(self, repo: str, sending: Sending) -> None:
+    def __init__(self, repo: str, sending: PushQueue) -> None:
         self.repo, self.sending = repo, sending
         self.state, self.repository = sending.state, sending.repository
 

@@ -15,7 +15,7 @@ _AT_MOST_SEC = 1.0
 _SHARE = 20
 
 
-class Projector:
+class StateFile:
     """Writing costs time in proportion to the run, so it is never done per attempt."""
 
     def __init__(self, folder: RunFolder, state: RunState, clock: Clock) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ganger.core.model.records import RunState
 from ganger.core.names import prompt_file
-from ganger.core.prompts.tokens import Sample, estimate
+from ganger.core.prompts.tokens import TokenSample, estimate
 from ganger.engine.files import RunFolder, replace_file
 
 FILE = "usage.json"
@@ -27,21 +27,21 @@ def write_usage(folder: RunFolder, state: RunState) -> None:
         replace_file(folder.path / FILE, json.dumps({"prompts": rows}, ensure_ascii=False) + "\n")
 
 
-def _sample(folder: RunFolder, state: RunState, name: str) -> Sample | None:
+def _sample(folder: RunFolder, state: RunState, name: str) -> TokenSample | None:
     task, path = state.tasks[name], folder.path / prompt_file(name, 1)
     try:
         text = path.read_text(encoding="utf-8") if path.stat().st_size <= _MOST_BYTES else ""
     except (OSError, ValueError):
         return None
     counted = task.totals.input_tokens if task.totals is not None else None
-    return Sample(task.worked_by, estimate(text), counted) if text and counted else None
+    return TokenSample(task.worked_by, estimate(text), counted) if text and counted else None
 
 
-def usage_of_runs(state_path: Path) -> tuple[Sample, ...]:
+def usage_of_runs(state_path: Path) -> tuple[TokenSample, ...]:
     """Of every run of the project, oldest first; damaged files are passed over."""
-    found: list[Sample] = []
+    found: list[TokenSample] = []
     for path in sorted(state_path.glob(f"*/{FILE}"), key=lambda path: path.stat().st_mtime):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             rows = json.loads(path.read_bytes())["prompts"]
-            found += [Sample(str(row["agent"]), int(row["estimated"]), int(row["counted"])) for row in rows]
+            found += [TokenSample(str(row["agent"]), int(row["estimated"]), int(row["counted"])) for row in rows]
     return tuple(found)

@@ -99,7 +99,7 @@ _PLACE_TOKENS = 6
 _WHY_TOKENS = 40
 
 
-class Reader(Protocol):
+class TextReader(Protocol):
     """Where texts of the project come from: a workspace, or a workspace with patches on it."""
 
     def read_text(self, ref: str) -> str: ...
@@ -156,12 +156,12 @@ class Advice:
 NO_ADVICE = Advice()
 
 
-def assemble(spec: TaskSpec, reader: Reader, reminder: str, advice: Advice = NO_ADVICE) -> str:
+def assemble(spec: TaskSpec, reader: TextReader, reminder: str, advice: Advice = NO_ADVICE) -> str:
     """The whole prompt of one attempt. Nothing in it but the contract can pass for a result block when echoed."""
     return joined(fitted(list(pieces(spec, reader, reminder, advice)), advice.budget))
 
 
-def pieces(spec: TaskSpec, reader: Reader, reminder: str, advice: Advice = NO_ADVICE) -> Iterator[Piece]:
+def pieces(spec: TaskSpec, reader: TextReader, reminder: str, advice: Advice = NO_ADVICE) -> Iterator[Piece]:
     """A prompt piece by piece, in the order they are read."""
     yield _opening(spec, advice)
     for ref in spec.context_refs:
@@ -187,13 +187,13 @@ def pieces(spec: TaskSpec, reader: Reader, reminder: str, advice: Advice = NO_AD
     yield Piece(Part.CONTRACT, contract_text(spec.id, writes=not advice.edits))
 
 
-def continuation(spec: TaskSpec, reader: Reader, reminder: str, advice: Advice = NO_ADVICE) -> str:
+def continuation(spec: TaskSpec, reader: TextReader, reminder: str, advice: Advice = NO_ADVICE) -> str:
     """What a session is told that goes on. The task again, because a program that was killed may have lost its last
     turns; everything else it knows."""
     return joined(fitted(list(_continued(spec, reader, reminder, advice)), advice.budget))
 
 
-def _continued(spec: TaskSpec, reader: Reader, reminder: str, advice: Advice) -> Iterator[Piece]:
+def _continued(spec: TaskSpec, reader: TextReader, reminder: str, advice: Advice) -> Iterator[Piece]:
     yield Piece(Part.SPAWN, f"# Task {_name(spec.id, _NAME_TOKENS)}, continued")
     if advice.turned_down is not None and advice.ci is None:
         yield Piece(Part.SPAWN, _TURNED_DOWN[advice.turned_down].format(commit=advice.saved[:12]))
@@ -316,7 +316,7 @@ def _name(text: str, most: int) -> str:
     return clipped(neutralise(" ".join(text.split())), most)
 
 
-def file_text(reader: Reader, ref: str) -> str:
+def file_text(reader: TextReader, ref: str) -> str:
     return neutralise(reader.read_text(ref)).strip()
 
 

@@ -18,10 +18,10 @@ from ganger.contracts.heal_decision import HealDecision
 from ganger.contracts.parser import Parsed, Refused, parse_heal
 from ganger.contracts.task_result import Write
 from ganger.core.events import PatchApplied
-from ganger.core.healing.patches import LARGEST_TEXT_BYTES, Planned, Refusal, plain_path
+from ganger.core.healing.patches import LARGEST_TEXT_BYTES, PatchRefusal, Planned, plain_path
 from ganger.core.model.records import PatchRecord
 from ganger.engine.files import named_os_errors, replace_file
-from ganger.engine.prompts.assemble import Reader
+from ganger.engine.prompts.assemble import TextReader
 from ganger.errors import Fault, GangerError, InputError
 
 PATCHES = "patches"
@@ -34,11 +34,11 @@ ReadHeal = Callable[[Path], Parsed[HealDecision] | Refused]
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptPrompts:
     """What became of a round's patches: the events to record, and what the files themselves stood against."""
 
     applied: tuple[PatchApplied, ...]
-    refused: tuple[Refusal, ...]
+    refused: tuple[PatchRefusal, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class _Stored:
 class Patched:
     """The project's texts as one task sees them."""
 
-    overlay: Overlay
+    overlay: PatchedPrompts
     task: str
     patches: tuple[PatchRecord, ...]
 
@@ -69,10 +69,10 @@ class Patched:
         return self.overlay.text(ref, self.task, self.patches)
 
 
-class Overlay:
+class PatchedPrompts:
     """`folder` is the run's; `base` reads the user's files; `read_heal` reads a healer's log."""
 
-    def __init__(self, folder: Path, base: Reader, read_heal: ReadHeal = parse_heal) -> None:
+    def __init__(self, folder: Path, base: TextReader, read_heal: ReadHeal = parse_heal) -> None:
         self._folder = folder
         self._base = base
         self._read_heal = read_heal
@@ -128,24 +128,24 @@ class Overlay:
 
     # --- keeping ----------------------------------------------------------------------------------------------------
 
-    def keep(self, planned: Sequence[Planned], number: int, log: str, patches: Sequence[PatchRecord]) -> Kept:
+    def keep(self, planned: Sequence[Planned], number: int, log: str, patches: Sequence[PatchRecord]) -> KeptPrompts:
         """Puts a round's patches on disk, each on top of those before it; `log` is the healer's, below the run folder.
 
         `patches` are all of the run so far, also those undone: numbers are never used twice.
         """
         known = list(patches)
         applied: list[PatchApplied] = []
-        refused: list[Refusal] = []
+        refused: list[PatchRefusal] = []
         for one in planned:
             name = f"patch-{len(known) + 1:03d}"
             try:
                 event = self._keep_one(one, name, number, log, known)
             except InputError as problem:
-                refused.append(Refusal(one.place, one.target, problem.message))
+                refused.append(PatchRefusal(one.place, one.target, problem.message))
                 continue
             applied.append(event)
             known.append(record_of(event))
-        return Kept(tuple(applied), tuple(refused))
+        return KeptPrompts(tuple(applied), tuple(refused))
 
     def _keep_one(self, one: Planned, name: str, number: int, log: str, known: Sequence[PatchRecord]) -> PatchApplied:
         file = ""

@@ -11,7 +11,7 @@ Mask = Callable[[str], tuple[str, tuple[str, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Outlet:
+class DeliveryTarget:
     """`mask` takes secrets out of a text and says which kinds there were. `prove_mirror` asks whether the mirror has a
     commit of a branch; the sentence says what it answered. `poll_sec` and `poll_most_sec` are the shortest and the
     longest time between two looks at CI. `jobs` are the launcher's keys of CI that runs here. `remarks`: Ganger

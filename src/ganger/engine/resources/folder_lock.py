@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import AsyncIterator
 
 
-class Turns:
+class FolderLock:
     """A fair many-readers, one-writer lock for one event loop."""
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ganger.core.events.worker import WorkerBeat
-from ganger.core.scheduling.health import Watch
+from ganger.core.scheduling.health import HealthWatch
 from ganger.core.signs import Heard
 from ganger.ports import Exit, Facts, Running
 
@@ -17,7 +17,7 @@ from ganger.ports import Exit, Facts, Running
 _TOO_SOON, _TOO_LATE = 0.3, 2.5
 
 
-class Ear(Protocol):
+class LogActivity(Protocol):
     """Who listens to an agent's output."""
 
     @property
@@ -35,7 +35,7 @@ class Ear(Protocol):
         """Takes in what is new."""
 
 
-class Eye(Protocol):
+class FolderActivity(Protocol):
     """Who looks at a folder, now and then."""
 
     def look(self, now: float) -> float:
@@ -43,7 +43,7 @@ class Eye(Protocol):
 
 
 @dataclass(slots=True)
-class Post:
+class LiveAttempt:
     """One attempt whose worker is at work. Times are the clock's that never goes back."""
 
     task: str
@@ -58,9 +58,9 @@ class Post:
     window_tokens: int = 0
     running: Running | None = None
     followed: bool = False
-    ear: Ear | None = None
-    eye: Eye | None = None
-    watch: Watch = field(default_factory=Watch)
+    ear: LogActivity | None = None
+    eye: FolderActivity | None = None
+    watch: HealthWatch = field(default_factory=HealthWatch)
     beat_at: float = 0.0
     beats: int = 0
     counted_at: float = 0.0
@@ -103,32 +103,32 @@ class Post:
             self.over.set_result(ended)
 
 
-async def _nothing_left(_post: Post, _ended: Exit) -> None:
+async def _nothing_left(_post: LiveAttempt, _ended: Exit) -> None:
     """Where nobody can reach the lead, nobody leaves anything."""
 
 
-class Posts:
+class LiveAttempts:
     """All of them, by task. `take_rest` takes in what a worker that has ended said last."""
 
     def __init__(self) -> None:
-        self._posts: dict[str, Post] = {}
+        self._posts: dict[str, LiveAttempt] = {}
         self.on_change: Callable[[], None] = lambda: None
-        self.take_rest: Callable[[Post, Exit], Awaitable[None]] = _nothing_left
+        self.take_rest: Callable[[LiveAttempt, Exit], Awaitable[None]] = _nothing_left
 
-    def __iter__(self) -> Iterator[Post]:
+    def __iter__(self) -> Iterator[LiveAttempt]:
         return iter(list(self._posts.values()))
 
     def __len__(self) -> int:
         return len(self._posts)
 
-    def get(self, task: str) -> Post | None:
+    def get(self, task: str) -> LiveAttempt | None:
         return self._posts.get(task)
 
-    def enter(self, post: Post) -> None:
+    def enter(self, post: LiveAttempt) -> None:
         self._posts[post.task] = post
         self.on_change()
 
-    def leave(self, post: Post) -> None:
+    def leave(self, post: LiveAttempt) -> None:
         if self._posts.get(post.task) is post:
             del self._posts[post.task]
             self.on_change()

@@ -14,12 +14,12 @@ from ganger.core.money.pricing import Price
 from ganger.core.scheduling.health import HealthPolicy
 from ganger.engine.files import RunFolder
 from ganger.engine.journal import Journal
-from ganger.engine.prompts.patched_prompts import Overlay
+from ganger.engine.prompts.patched_prompts import PatchedPrompts
 from ganger.engine.resources.agent_homes import Homes
-from ganger.engine.resources.delivery_target import Outlet
-from ganger.engine.resources.folder_lock import Turns
-from ganger.engine.resources.live_attempts import Eye, Posts
-from ganger.engine.resources.worker_tokens import Badges
+from ganger.engine.resources.delivery_target import DeliveryTarget
+from ganger.engine.resources.folder_lock import FolderLock
+from ganger.engine.resources.live_attempts import FolderActivity, LiveAttempts
+from ganger.engine.resources.worker_tokens import WorkerTokens
 from ganger.engine.verification.checks import Checks
 from ganger.ports import (
     Agent,
@@ -69,7 +69,7 @@ class WorkerProgram:
 
 
 @dataclass(frozen=True)
-class Tools:
+class RunResources:
     """`repositories` are there in the git modes, by the name tasks know them; `outlets` are how they reach the outside;
     `watch` and `fixed` are there in direct mode. `agents` are by role; `strong` are those a role
     has for tasks that need a stronger model, `fallback` those that take over where the usual one stalls. `reading`
@@ -82,12 +82,12 @@ class Tools:
     clock: Clock
     agents: dict[str, Agent]
     checks: Checks
-    turns: Turns
-    overlay: Overlay
+    turns: FolderLock
+    overlay: PatchedPrompts
     sandbox: Sandbox
     homes: Homes
     repositories: Mapping[str, Repository] = field(default_factory=dict)
-    outlets: Mapping[str, Outlet] = field(default_factory=dict)
+    outlets: Mapping[str, DeliveryTarget] = field(default_factory=dict)
     webhooks: Callable[[Callable[[str], None]], Doorbell | None] = lambda _nudge: None
     warned: set[tuple[str, str, str, str]] = field(default_factory=set)
     watch: Watch | None = None
@@ -107,14 +107,14 @@ class Tools:
     prices: Mapping[str, Price] = field(default_factory=dict)
     fallback: Mapping[str, Agent] = field(default_factory=dict)
     health: HealthPolicy = field(default_factory=HealthPolicy)
-    posts: Posts = field(default_factory=Posts)
+    posts: LiveAttempts = field(default_factory=LiveAttempts)
     look_every_sec: float = 1.0
     notices: Outside | None = None
-    badges: Badges | None = None
+    badges: WorkerTokens | None = None
     endpoint: Endpoint | None = None
     tell_protocol: bool = True
     remind_sec: float = 4 * 3600.0
-    eye: Callable[[Path], Eye] | None = None
+    eye: Callable[[Path], FolderActivity] | None = None
     worker_program: WorkerProgram | None = None
     windows_tokens: Mapping[str, int] = field(default_factory=dict)
     co_authors: Mapping[str, str] = field(default_factory=dict)

@@ -26,12 +26,12 @@ class Badge:
         return not self.fence
 
 
-class Badges:
+class WorkerTokens:
     def __init__(self, key: bytes) -> None:
         self._key = key
 
     @classmethod
-    def of(cls, file: Path) -> Badges:
+    def of(cls, file: Path) -> WorkerTokens:
         """The run's own; made when there is none. Who can read the file may ask for tasks."""
         with named_os_errors(file):
             try:

@@ -24,7 +24,7 @@ from ganger.core.verify.lacks import SIGNAL
 from ganger.core.verify.tiers import TieredStep, order_steps, step_class
 from ganger.core.vocabulary import FailureClass, Tier
 from ganger.engine.log_masks import note_masks
-from ganger.engine.stop_guard import Gate
+from ganger.engine.stop_guard import StopGuard
 from ganger.engine.verification.lacking import Lacking, hint_at, log_without_change, plain_launch
 from ganger.engine.verification.proof import ProfileCensus, Proof, ReportedRun, report_folder
 from ganger.engine.verification.proving import Job, Proving, planted_log
@@ -99,7 +99,7 @@ class Checks:
         says = self.shown(self.masker.text(verdict.failed.first_error))
         return replace(verdict, command=self.typed(profile, verdict.failed.name), says=says, told=told)
 
-    def missing_program(self, profile: str) -> Why | None:
+    def missing_program(self, profile: str) -> WhyRed | None:
         """A program of a blocking step that is not on PATH, where no change could have put it: nothing would pass."""
         path = self.env.get("PATH")
         for step in self.steps(profile):
@@ -109,7 +109,7 @@ class Checks:
                     continue
                 detail = f"verification step {step.name} could not run: {program} is not on PATH"
                 words = f"{detail}; install it or correct the step; no agent was started"
-                return Why(FailureClass.ENVIRONMENT, f"verify: {program} is not on PATH", words)
+                return WhyRed(FailureClass.ENVIRONMENT, f"verify: {program} is not on PATH", words)
         return None
 
     def evidence(self, tree: str, profile: str) -> str:
@@ -127,7 +127,7 @@ class Checks:
         *,
         folder: Path,
         log: Path,
-        gate: Gate,
+        gate: StopGuard,
         key: str,
         named: Mapping[str, str],
         fixed: tuple[Path, ...] = (),
@@ -155,7 +155,7 @@ class Checks:
         raise VerificationLost
 
     async def count(
-        self, profile: str, *, folder: Path, log: Path, gate: Gate, key: str, readable: tuple[Path, ...] = ()
+        self, profile: str, *, folder: Path, log: Path, gate: StopGuard, key: str, readable: tuple[Path, ...] = ()
     ) -> ProfileCensus:
         """What the known runners of a profile report on a folder, whatever the verdict; every step is run."""
         job = Job(profile, folder, log, gate, key, {})
@@ -290,7 +290,7 @@ def _tool(program: str, path: str | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Why:
+class WhyRed:
     """A red verdict in words: its class, what it is recognised by, a sentence, and a note for the next attempt.
 
     `goes_on`: whoever made the change can mend it. `refused`: nothing of the change is to be taken over."""
@@ -304,21 +304,21 @@ class Why:
     undecided: bool = False
 
 
-def why_red(verdict: Verdict, *, where: str = "") -> Why:
+def why_red(verdict: Verdict, *, where: str = "") -> WhyRed:
     step = verdict.failed
     assert step is not None
     if step.outcome == "timed_out":
         detail = f"verification step {step.name} ran out of time{where}"
         note = _red_note(verdict, where, step.first_error or "it ran out of time")
-        return Why(FailureClass.TIMEOUT, f"{VERIFY_SIGNAL}{step.name}", detail, note, goes_on=True)
+        return WhyRed(FailureClass.TIMEOUT, f"{VERIFY_SIGNAL}{step.name}", detail, note, goes_on=True)
     if step.outcome == "not_started":
         detail = f"verification step {step.name} could not run{where}: {step.first_error}"
-        return Why(FailureClass.ENVIRONMENT, f"verify: {step.first_error.partition(';')[0]}", detail)
+        return WhyRed(FailureClass.ENVIRONMENT, f"verify: {step.first_error.partition(';')[0]}", detail)
     code = step.first_error.partition(":")[0]
     if code in CENSUS_CODES:
         detail = f"verification step {step.name} proves nothing{where}: {step.first_error}"
         note = f"The change was not accepted: the project's check `{step.name}` proves nothing{where}."
-        return Why(
+        return WhyRed(
             FailureClass.POLICY_VIOLATION, step.first_error, detail, f"{note}\n\n    {step.first_error}", refused=True
         )
     told = "it could not be started" if step.outcome == "failed" else step.outcome
@@ -329,8 +329,8 @@ def why_red(verdict: Verdict, *, where: str = "") -> Why:
     note = _red_note(verdict, where, how)
     if step.lack is not None and step.lack.kind == SIGNAL:
         again = f"{detail}; also when it was run again, and without the change"
-        return Why(step_class(step), f"{step.name} {how}", again, note, undecided=True)
-    return Why(step_class(step), step.first_error or f"{step.name} {how}", detail, note, goes_on=True)
+        return WhyRed(step_class(step), f"{step.name} {how}", again, note, undecided=True)
+    return WhyRed(step_class(step), step.first_error or f"{step.name} {how}", detail, note, goes_on=True)
 
 
 def _red_note(verdict: Verdict, where: str, how: str) -> str:

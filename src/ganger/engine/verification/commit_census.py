@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ganger.engine.stop_guard import Gate
+from ganger.engine.stop_guard import StopGuard
 from ganger.engine.verification.checks import Checks
 from ganger.engine.verification.proof import CensusFiles, Copied, ProfileCensus, Proof, check_folder, tells_anything
 from ganger.ports import Repository
@@ -39,7 +39,7 @@ class Censuses:
         if tells_anything(census):
             self._files.save(evidence, census)
 
-    def proof(self, candidate: Candidate, profile: str, gate: Gate) -> Proof:
+    def proof(self, candidate: Candidate, profile: str, gate: StopGuard) -> Proof:
         """What the verdict on a candidate is held against."""
         evidence = self._checks.evidence(candidate.base_tree, profile)
 
@@ -67,7 +67,7 @@ class Censuses:
         finally:
             await self._repository.drop_checkout(name)
 
-    async def _of(self, evidence: str, commit: str, profile: str, gate: Gate) -> ProfileCensus:
+    async def _of(self, evidence: str, commit: str, profile: str, gate: StopGuard) -> ProfileCensus:
         """Run now, unless somebody did before or does at this moment."""
         async with self._taking.setdefault(evidence, asyncio.Lock()):
             known = self._files.load(evidence)
@@ -76,7 +76,7 @@ class Censuses:
                 self._files.save(evidence, known)
             return known
 
-    async def _take(self, evidence: str, commit: str, profile: str, gate: Gate) -> ProfileCensus:
+    async def _take(self, evidence: str, commit: str, profile: str, gate: StopGuard) -> ProfileCensus:
         name = check_folder()
         log = self._logs / f"base.{evidence[:12]}.log"
         folder = await self._repository.checkout(name, commit)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ganger.engine.files import named_os_errors
-from ganger.engine.stop_guard import Gate
+from ganger.engine.stop_guard import StopGuard
 from ganger.engine.verification.checks import Checks
 from ganger.engine.verification.proof import CensusFiles, Copied, ProfileCensus, Proof, check_folder, tells_anything
 from ganger.ports import Copies
@@ -44,7 +44,7 @@ class DirectCensuses:
         identity = await asyncio.to_thread(self._copies.identity, originals)
         return "" if identity is None else self._checks.evidence(identity, profile)
 
-    def proof(self, edit: Edit, profile: str, gate: Gate) -> Proof:
+    def proof(self, edit: Edit, profile: str, gate: StopGuard) -> Proof:
 
         async def base() -> ProfileCensus:
             evidence = await self._evidence(edit.originals, profile)
@@ -77,7 +77,7 @@ class DirectCensuses:
         async with self._copy(originals) as made:
             yield made
 
-    async def _take(self, originals: Originals, profile: str, gate: Gate) -> ProfileCensus:
+    async def _take(self, originals: Originals, profile: str, gate: StopGuard) -> ProfileCensus:
         async with self._copy(originals) as (folder, readable):
             log = self._run / "logs" / f"base.{folder.name}.log"
             return await self._checks.count(profile, folder=folder, log=log, gate=gate, key=str(log), readable=readable)

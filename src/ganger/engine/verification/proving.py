@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ganger.core.command_result import counted
 from ganger.core.verify.census import TestCensus, TestOutcome
 from ganger.core.vocabulary import Tier
-from ganger.engine.stop_guard import Gate
+from ganger.engine.stop_guard import StopGuard
 from ganger.engine.verification.proof import (
     MOST_FLAKY,
     CommandCensus,
@@ -56,7 +56,7 @@ class Job:
     profile: str
     folder: Path
     log: Path
-    gate: Gate
+    gate: StopGuard
     key: str
     named: Mapping[str, str]
     fixed: tuple[Path, ...] = ()

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 
 from ganger.core.control.questions import answers_of
 from ganger.core.names import prompt_file
-from ganger.engine.prompts.assemble import Reader, checkpoint_text, contract_text, edits_files, file_text
-from ganger.engine.resources.run_resources import Tools
+from ganger.engine.prompts.assemble import TextReader, checkpoint_text, contract_text, edits_files, file_text
+from ganger.engine.resources.run_resources import RunResources
 from ganger.engine.workers.handoff import ci_brief, plan_brief, repo_brief
 from ganger.errors import NotFoundError
 
 
-def sections(tools: Tools, task: str) -> list[str]:
+def sections(tools: RunResources, task: str) -> list[str]:
     """The names of the parts there are."""
     state = tools.journal.state.tasks[task]
     has = {"context": bool(tools.journal.state.specs[task].context_refs), "checkpoint": state.checkpoint is not None}
@@ -25,11 +25,11 @@ def sections(tools: Tools, task: str) -> list[str]:
     return [name for name in _SECTIONS if has.get(name, True)]
 
 
-def section_of(tools: Tools, task: str, name: str) -> str:
+def section_of(tools: RunResources, task: str, name: str) -> str:
     return tools.masked(_SECTIONS[name](tools, task))
 
 
-def _prompt(tools: Tools, task: str) -> str:
+def _prompt(tools: RunResources, task: str) -> str:
     """The whole prompt, as it was written for this attempt."""
     path = tools.folder.path / prompt_file(task, tools.journal.state.tasks[task].attempts)
     try:
@@ -38,26 +38,26 @@ def _prompt(tools: Tools, task: str) -> str:
         raise NotFoundError(f"the prompt of {task} is not there any more: {error.strerror}") from error
 
 
-def _task(tools: Tools, task: str) -> str:
+def _task(tools: RunResources, task: str) -> str:
     return file_text(_reader(tools, task), tools.journal.state.specs[task].prompt_ref)
 
 
-def _context(tools: Tools, task: str) -> str:
+def _context(tools: RunResources, task: str) -> str:
     spec, reader = tools.journal.state.specs[task], _reader(tools, task)
     return "\n\n".join(f"## {ref}\n\n{file_text(reader, ref)}" for ref in spec.context_refs)
 
 
-def _reader(tools: Tools, task: str) -> Reader:
+def _reader(tools: RunResources, task: str) -> TextReader:
     state = tools.journal.state
     return tools.overlay.reader(task, [state.patches[name] for name in state.tasks[task].patches])
 
 
-def _verify(tools: Tools, task: str) -> str:
+def _verify(tools: RunResources, task: str) -> str:
     """The commands that will judge it."""
     return "\n".join(tools.checks.commands(tools.journal.state.specs[task].verify_profile))
 
 
-def _files(tools: Tools, task: str) -> str:
+def _files(tools: RunResources, task: str) -> str:
     spec = tools.journal.state.specs[task]
     rows = {"create": spec.creates, "modify": spec.modifies, "expected": spec.expected}
     rows |= {"read": spec.reads} if spec.reads else {}
@@ -65,7 +65,7 @@ def _files(tools: Tools, task: str) -> str:
     return "\n".join(lines)
 
 
-def _contract(tools: Tools, task: str) -> str:
+def _contract(tools: RunResources, task: str) -> str:
     state = tools.journal.state
     worker = state.tasks[task].worker
     pulled = worker is not None and worker.pulled
@@ -73,32 +73,32 @@ def _contract(tools: Tools, task: str) -> str:
     return contract_text(task, writes=not (pulled or edits_files(agent.capabilities)))
 
 
-def _checkpoint(tools: Tools, task: str) -> str:
+def _checkpoint(tools: RunResources, task: str) -> str:
     known = tools.journal.state.tasks[task].checkpoint
     return "" if known is None else checkpoint_text(known)
 
 
-def _reminder(tools: Tools, task: str) -> str:
+def _reminder(tools: RunResources, task: str) -> str:
     return tools.journal.state.tasks[task].reminder
 
 
-def _answers(tools: Tools, task: str) -> str:
+def _answers(tools: RunResources, task: str) -> str:
     return "\n\n".join(answers_of(tools.journal.state, task))
 
 
-def _plan(tools: Tools, task: str) -> str:
+def _plan(tools: RunResources, task: str) -> str:
     return plan_brief(tools.journal.state, task)
 
 
-def _repo(tools: Tools, task: str) -> str:
+def _repo(tools: RunResources, task: str) -> str:
     return repo_brief(tools.journal.state, task)
 
 
-def _ci(tools: Tools, task: str) -> str:
+def _ci(tools: RunResources, task: str) -> str:
     return ci_brief(tools.journal.state, tools.folder, task)
 
 
-def _protocol(_tools: Tools, _task: str) -> str:
+def _protocol(_tools: RunResources, _task: str) -> str:
     return PROTOCOL
 
 
@@ -111,7 +111,7 @@ ganger worker messages                              what you were told meanwhile
 ganger worker report FILE                           your result block's JSON instead of printing it; then `done`
 """
 
-_SECTIONS: Mapping[str, Callable[[Tools, str], str]] = {
+_SECTIONS: Mapping[str, Callable[[RunResources, str], str]] = {
     "prompt": _prompt,
     "task": _task,
     "context": _context,

@@ -16,9 +16,9 @@ from ganger.core.scheduling.health import HealthPolicy
 from ganger.core.scheduling.windows import offer
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.attempt_outcome import UNTOLD
-from ganger.engine.resources.live_attempts import Posts
-from ganger.engine.resources.run_resources import Tools
-from ganger.engine.resources.worker_tokens import Badges
+from ganger.engine.resources.live_attempts import LiveAttempts
+from ganger.engine.resources.run_resources import RunResources
+from ganger.engine.resources.worker_tokens import WorkerTokens
 from ganger.engine.workers.briefs import sections
 from ganger.engine.workers.protocol import gone
 from ganger.ports import Reply
@@ -40,10 +40,12 @@ class Waiter:
     gone: bool = False
 
 
-class Pulling:
+class ClaimQueue:
     """First come, first served. A claim is recorded before anybody is told of it."""
 
-    def __init__(self, tools: Tools, badges: Badges, posts: Posts, health: HealthPolicy, claim: Claim) -> None:
+    def __init__(
+        self, tools: RunResources, badges: WorkerTokens, posts: LiveAttempts, health: HealthPolicy, claim: Claim
+    ) -> None:
         self._tools, self._badges, self._posts, self._health = tools, badges, posts, health
         self._journal, self._state = tools.journal, tools.journal.state
         self._claim = claim

@@ -27,7 +27,7 @@ Limits = Callable[[str], int | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class InboxFile:
     """A file as it was found, what finding it cost, and the JSON in it; None where there is none, or too much."""
 
     name: str
@@ -76,7 +76,7 @@ def _mark(place: int, name: str) -> Mark | None:
     return (facts.st_mtime_ns, facts.st_size) if stat.S_ISREG(facts.st_mode) else None
 
 
-def read(folder: Path, name: str, limit: int) -> Found | None:
+def read(folder: Path, name: str, limit: int) -> InboxFile | None:
     """None where there is no regular file any more."""
     try:
         place = os.open(folder, FOLDER)
@@ -99,7 +99,7 @@ def read(folder: Path, name: str, limit: int) -> Found | None:
         os.close(handle)
     value = _value(data) if 0 < len(data) <= limit else None
     mark = (facts.st_mtime_ns, facts.st_size)
-    return Found(name, mark, _A_FILE_COSTS + len(data), hashlib.sha256(data).hexdigest(), value)
+    return InboxFile(name, mark, _A_FILE_COSTS + len(data), hashlib.sha256(data).hexdigest(), value)
 
 
 def _value(data: bytes) -> object:

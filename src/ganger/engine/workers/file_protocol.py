@@ -19,13 +19,13 @@ from typing import Any
 from ganger.core.model.records import RunState
 from ganger.core.names import counter_folder, desk_folder
 from ganger.engine.files import named_os_errors
-from ganger.engine.resources.live_attempts import Post, Posts
-from ganger.engine.resources.run_resources import Tools
-from ganger.engine.resources.worker_tokens import Badges
+from ganger.engine.resources.live_attempts import LiveAttempt, LiveAttempts
+from ganger.engine.resources.run_resources import RunResources
+from ganger.engine.resources.worker_tokens import WorkerTokens
 from ganger.engine.workers.file_inbox import (
     FOLDER,
     Allowance,
-    Found,
+    InboxFile,
     Mark,
     leave_messages,
     leave_refusal,
@@ -33,9 +33,9 @@ from ganger.engine.workers.file_inbox import (
     read,
     take_back_refusal,
 )
-from ganger.engine.workers.protocol import Desk
+from ganger.engine.workers.protocol import WorkerProtocol
 from ganger.errors import GangerError
-from ganger.ports import Reply, Request
+from ganger.ports import Reply, WorkerCall
 
 SPOOL, REFUSED = "spool", "refused"
 _KIB, _MIB = 1024, 1024 * 1024
@@ -65,7 +65,7 @@ class _Round:
     left: int
     taken: int = 0
 
-    def take(self, found: Found) -> None:
+    def take(self, found: InboxFile) -> None:
         self.left -= found.cost
         self.taken += 1
 
@@ -81,7 +81,7 @@ class _New:
 class DeskFiles:
     """One file at a time, read aside: whatever lies on a desk, everybody else is heard meanwhile."""
 
-    def __init__(self, tools: Tools, desk: Desk, badges: Badges, posts: Posts) -> None:
+    def __init__(self, tools: RunResources, desk: WorkerProtocol, badges: WorkerTokens, posts: LiveAttempts) -> None:
         self._tools, self._desk, self._badges, self._posts = tools, desk, badges, posts
         self._counter = tools.folder.path / counter_folder()
         self._drawers: dict[str, _Drawer] = {}
@@ -111,7 +111,7 @@ class DeskFiles:
             await self._tell(post)
         await self._look_at_counter()
 
-    async def _tell(self, post: Post) -> None:
+    async def _tell(self, post: LiveAttempt) -> None:
         """What it was told lies on its desk, for whoever cannot ask."""
         task, drawer = self._tools.journal.state.tasks[post.task], self._drawer(post)
         told = task.worker.messages if task.token == post.fence and task.worker is not None else ()
@@ -119,10 +119,10 @@ class DeskFiles:
             left = await asyncio.to_thread(leave_messages, post.desk, told)
             drawer.told = told[-1].number if left else drawer.told
 
-    def _drawer(self, post: Post) -> _Drawer:
+    def _drawer(self, post: LiveAttempt) -> _Drawer:
         return self._drawers.setdefault(post.fence, _Drawer())
 
-    async def take_all(self, post: Post) -> None:
+    async def take_all(self, post: LiveAttempt) -> None:
         """Until there is no more, or more than anybody needs."""
         if is_bare(post.desk):
             return
@@ -133,14 +133,14 @@ class DeskFiles:
             if left.taken == before:
                 return
 
-    async def _go_through(self, post: Post, new: _New, left: _Round) -> None:
+    async def _go_through(self, post: LiveAttempt, new: _New, left: _Round) -> None:
         drawer, before = self._drawer(post), left.left
         async with drawer.turn:
             await self._empty_spool(post, drawer, new.spooled, left)
             await self._read_plain(post, new.plain, left)
         drawer.allowance.charge(self._tools.clock.monotonic(), before - left.left)
 
-    async def _read_plain(self, post: Post, names: list[str], left: _Round) -> None:
+    async def _read_plain(self, post: LiveAttempt, names: list[str], left: _Round) -> None:
         if len(post.files_seen) > _MOST_SEEN:
             post.files_seen.clear()
         for name in names:
@@ -152,12 +152,12 @@ class DeskFiles:
             left.take(found)
             post.files_seen[name] = found.mark
             replies = [
-                await self._desk.handle(Request(verb, self._badges.worker(post.fence), body, "file"))
+                await self._desk.handle(WorkerCall(verb, self._badges.worker(post.fence), body, "file"))
                 for verb, body in _said_in(found)
             ]
             await asyncio.to_thread(_leave_word, post.desk, found, replies)
 
-    async def _empty_spool(self, post: Post, drawer: _Drawer, names: list[str], left: _Round) -> None:
+    async def _empty_spool(self, post: LiveAttempt, drawer: _Drawer, names: list[str], left: _Round) -> None:
         """In the order in which it was filled. What is taken or refused for good leaves it; the rest is tried again."""
         for name in names:
             if left.left <= 0:
@@ -179,7 +179,7 @@ class DeskFiles:
     async def _deliver(self, kept: object) -> Reply:
         match kept:
             case {"verb": str(verb), "token": str(token), "body": dict(body)}:
-                return await self._desk.handle(Request(verb, token, body, "spool"))
+                return await self._desk.handle(WorkerCall(verb, token, body, "spool"))
         return Reply(400, {})
 
     async def _look_at_counter(self) -> None:
@@ -194,7 +194,7 @@ class DeskFiles:
             self._asking.add(task)
             task.add_done_callback(self._asking.discard)
 
-    async def _hand_out(self, found: Found) -> None:
+    async def _hand_out(self, found: InboxFile) -> None:
         try:
             await self._answer_at_counter(found)
         except (OSError, GangerError):
@@ -204,7 +204,7 @@ class DeskFiles:
             # One that got none is asked for again at the next look, until there is one.
             self._asked.pop(found.name, None)
 
-    async def _answer_at_counter(self, found: Found) -> None:
+    async def _answer_at_counter(self, found: InboxFile) -> None:
         """A session that can only write files gets its task as a file beside its question."""
         stem = found.name.removesuffix(".json").removeprefix("next").lstrip("-") or "worker"
         asked: dict[str, Any] = dict(found.value) if isinstance(found.value, dict) else {}
@@ -212,13 +212,13 @@ class DeskFiles:
         answer = self._counter / f"brief-{stem}.json"
         # Nothing is handed out that nobody could be told of.
         await asyncio.to_thread(_check_place, answer)
-        reply = await self._desk.handle(Request("next", self._badges.join, asked, "file"))
+        reply = await self._desk.handle(WorkerCall("next", self._badges.join, asked, "file"))
         await asyncio.to_thread(_write_private, answer, json.dumps(dict(reply.body), ensure_ascii=False))
         if isinstance(reply.body.get("task"), Mapping):
             (self._counter / found.name).unlink(missing_ok=True)
 
 
-def _new_on(post: Post) -> _New | None:
+def _new_on(post: LiveAttempt) -> _New | None:
     """None: nothing. A done mark comes last: it stands for all that was said."""
     spooled = new_names(post.desk / SPOOL, _limit_in_spool, {})
     plain = sorted(new_names(post.desk, limit_of, post.files_seen), key=lambda name: _kind(name) == "done")
@@ -257,7 +257,7 @@ _LARGEST: Mapping[str, int] = {
 }
 
 
-def _said_in(found: Found) -> Iterator[tuple[str, object]]:
+def _said_in(found: InboxFile) -> Iterator[tuple[str, object]]:
     """A file in one of the forms that workers write, as requests. Its digest names it: the same file counts once."""
     kind, data = _kind(found.name), found.value
     if kind == "done":
@@ -275,7 +275,7 @@ def _said_in(found: Found) -> Iterator[tuple[str, object]]:
         yield ("heartbeat", body) if kind == "heartbeat" else (kind, {**body, "id": own})
 
 
-def _leave_word(desk: Path, found: Found, replies: list[Reply]) -> None:
+def _leave_word(desk: Path, found: InboxFile, replies: list[Reply]) -> None:
     """Who can only write files reads there why one was refused."""
     kind = _kind(found.name)
     refused = next((reply.body for reply in replies if reply.status != _OK), None)

@@ -7,25 +7,25 @@ from collections.abc import Coroutine, Iterator
 
 from ganger.contracts.worker import Next
 from ganger.core import events as ev
-from ganger.engine.resources.live_attempts import Post, Posts
-from ganger.engine.resources.run_resources import Tools
-from ganger.engine.stop_guard import Gate
-from ganger.engine.workers.claims import Claim, Pulling
+from ganger.engine.resources.live_attempts import LiveAttempt, LiveAttempts
+from ganger.engine.resources.run_resources import RunResources
+from ganger.engine.stop_guard import StopGuard
+from ganger.engine.workers.claims import Claim, ClaimQueue
 from ganger.engine.workers.file_protocol import DeskFiles
-from ganger.engine.workers.monitor import Vigil
-from ganger.engine.workers.protocol import Desk, gone
+from ganger.engine.workers.monitor import WorkerMonitor
+from ganger.engine.workers.protocol import WorkerProtocol, gone
 from ganger.ports import Exit, Reply
 
 _TURNS, _TURN_SEC = 10, 0.01
 
 
-class Reception:
-    def __init__(self, tools: Tools, gate: Gate, claim: Claim) -> None:
-        self.posts: Posts = tools.posts
-        self.vigil = Vigil(tools, gate, self.posts, tools.health)
+class WorkerGateway:
+    def __init__(self, tools: RunResources, gate: StopGuard, claim: Claim) -> None:
+        self.posts: LiveAttempts = tools.posts
+        self.vigil = WorkerMonitor(tools, gate, self.posts, tools.health)
         self._tools = tools
-        self._desk: Desk | None = None
-        self._pulling: Pulling | None = None
+        self._desk: WorkerProtocol | None = None
+        self._pulling: ClaimQueue | None = None
         self._files: DeskFiles | None = None
         self._claim = claim
 
@@ -34,13 +34,13 @@ class Reception:
         endpoint, badges = self._tools.endpoint, self._tools.badges
         if endpoint is None or badges is None:
             return
-        self._pulling = Pulling(self._tools, badges, self.posts, self._tools.health, self._claim)
-        self._desk = Desk(self._tools, badges, self.posts, self._tools.health, self._next)
+        self._pulling = ClaimQueue(self._tools, badges, self.posts, self._tools.health, self._claim)
+        self._desk = WorkerProtocol(self._tools, badges, self.posts, self._tools.health, self._next)
         self._files = DeskFiles(self._tools, self._desk, badges, self.posts)
         self.posts.take_rest = self._take_rest
         await endpoint.open(self._desk.handle)
 
-    async def _take_rest(self, post: Post, ended: Exit) -> None:
+    async def _take_rest(self, post: LiveAttempt, ended: Exit) -> None:
         """H07: what a worker said right before its end counts like what it said before."""
         assert self._desk is not None and self._files is not None
         if ended.code != 0:

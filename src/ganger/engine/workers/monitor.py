@@ -14,9 +14,9 @@ from ganger.core.scheduling.health import Act, HealthPolicy, Signs, What, last_s
 from ganger.core.signs import context_pct
 from ganger.core.times import stamp
 from ganger.engine.attempt_outcome import speaks_for_itself
-from ganger.engine.resources.live_attempts import Post, Posts
-from ganger.engine.resources.run_resources import Tools, one_line
-from ganger.engine.stop_guard import Gate
+from ganger.engine.resources.live_attempts import LiveAttempt, LiveAttempts
+from ganger.engine.resources.run_resources import RunResources, one_line
+from ganger.engine.stop_guard import StopGuard
 from ganger.engine.workers.protocol import TOLD_AT_MOST_EVERY_SEC, gone
 from ganger.ports import Facts
 
@@ -37,8 +37,8 @@ _SHORTEST_SEC = 0.02
 _MOST_EYES = 8
 
 
-class Vigil:
-    def __init__(self, tools: Tools, gate: Gate, posts: Posts, health: HealthPolicy) -> None:
+class WorkerMonitor:
+    def __init__(self, tools: RunResources, gate: StopGuard, posts: LiveAttempts, health: HealthPolicy) -> None:
         self._tools, self._gate, self._posts, self._health = tools, gate, posts, health
         self._state: RunState = tools.journal.state
         self._changed = asyncio.Event()
@@ -72,12 +72,12 @@ class Vigil:
             self._say_unsaid(post, signs)
         return due
 
-    def _is_current(self, post: Post) -> bool:
+    def _is_current(self, post: LiveAttempt) -> bool:
         return self._tools.journal.is_open(post.task, post.fence) and self._state.tasks[post.task].step == "agent"
 
     # --- what is seen -----------------------------------------------------------------------------------------------
 
-    async def _open_eyes(self, posts: list[Post]) -> None:
+    async def _open_eyes(self, posts: list[LiveAttempt]) -> None:
         """Folders are looked at aside, and only of those from whom nothing else is seen."""
         now = self._tools.clock.monotonic()
         quiet = [
@@ -97,7 +97,7 @@ class Vigil:
 
         await asyncio.to_thread(look_around)
 
-    def _is_unchanged(self, post: Post, now: float) -> bool:
+    def _is_unchanged(self, post: LiveAttempt, now: float) -> bool:
         """Before it is said that nothing was changed, somebody has looked."""
         return post.files_at <= post.began_at and now - post.began_at >= self._health.no_change_sec / 2
 
@@ -105,7 +105,7 @@ class Vigil:
     def _eye_pace(self) -> float:
         return min(_LOOK_AT_PROCESSES_AFTER_SEC, self._health.stall_sec / 10, self._health.lease_sec / 10)
 
-    async def _signs(self, post: Post) -> Signs:
+    async def _signs(self, post: LiveAttempt) -> Signs:
         now, ear = self._tools.clock.monotonic(), post.ear
         if ear is not None and not post.followed:
             ear.look()
@@ -141,7 +141,7 @@ class Vigil:
             signs = replace(signs, asks=ear.asks())
         return signs
 
-    def _look_at_processes(self, post: Post, signs: Signs) -> None:
+    def _look_at_processes(self, post: LiveAttempt, signs: Signs) -> None:
         if post.running is None or signs.now - last_sign(signs) < min(
             _LOOK_AT_PROCESSES_AFTER_SEC, self._health.stall_sec / 10
         ):
@@ -154,7 +154,7 @@ class Vigil:
             post.cpu_at = signs.now
         post.facts, post.facts_at = facts, signs.now
 
-    async def _has_answered(self, post: Post, signs: Signs) -> bool:
+    async def _has_answered(self, post: LiveAttempt, signs: Signs) -> bool:
         """Whether its output ends with a whole answer; looked at once each time it has fallen silent."""
         quiet = min(self._health.linger_sec, self._health.stall_sec / 4)
         if post.ear is None or signs.now - signs.output_at < quiet or post.judged_at >= signs.output_at > 0:
@@ -173,7 +173,7 @@ class Vigil:
 
     # --- what is done -----------------------------------------------------------------------------------------------
 
-    async def _act(self, post: Post, signs: Signs, act: Act) -> None:
+    async def _act(self, post: LiveAttempt, signs: Signs, act: Act) -> None:
         task, number = post.task, post.attempt
         match act.what:
             case What.WARN:
@@ -200,7 +200,7 @@ class Vigil:
                 crashed = act.what is What.STALLED and post.marked_since
                 await self.end(post, "crashed" if crashed else act.what.value, act.why)
 
-    async def end(self, post: Post, verdict: str, why: str) -> None:
+    async def end(self, post: LiveAttempt, verdict: str, why: str) -> None:
         """The intent is durable before the tree is ended."""
         if post.ending or not self._tools.journal.is_open(post.task, post.fence):
             return
@@ -235,13 +235,13 @@ class Vigil:
             post.limit_at = max(post.limit_at, post.spared_until)
             self._posts.on_change()
 
-    async def _end_tree(self, post: Post) -> None:
+    async def _end_tree(self, post: LiveAttempt) -> None:
         if post.pulled:
             post.finish(gone())
         else:
             await self._gate.end(str(self._tools.folder.path / post.key))
 
-    async def _settle(self, post: Post, signs: Signs) -> None:
+    async def _settle(self, post: LiveAttempt, signs: Signs) -> None:
         """H06: a done mark and no report. What it left speaks for it, else it is asked, else it has crashed."""
         task = self._state.tasks[post.task]
         answered = False
@@ -259,7 +259,7 @@ class Vigil:
         post.beats = max(post.beats, 3)
         post.beat_at = signs.now
 
-    def _keep_stand(self, post: Post, signs: Signs) -> None:
+    def _keep_stand(self, post: LiveAttempt, signs: Signs) -> None:
         """D18: every few minutes, and at each milestone, what can be seen from outside is kept as a checkpoint."""
         due = signs.now - max(post.checkpoint_at, post.began_at) >= self._health.checkpoint_sec
         if not due and not post.stand_due:
@@ -278,21 +278,21 @@ class Vigil:
         )
         self._mention(post, ev.CheckpointTaken(post.task, post.attempt, "", stand))
 
-    def _say_unsaid(self, post: Post, signs: Signs) -> None:
+    def _say_unsaid(self, post: LiveAttempt, signs: Signs) -> None:
         """The newest of many beats is shown, at a modest pace."""
         if post.unsaid is not None and signs.now - post.told_at >= TOLD_AT_MOST_EVERY_SEC:
             beat, post.unsaid, post.told_at = post.unsaid, None, signs.now
             self._mention(post, beat)
 
-    def _mention(self, post: Post, event: ev.Event) -> None:
+    def _mention(self, post: LiveAttempt, event: ev.Event) -> None:
         if self._tools.journal.is_open(post.task, post.fence):
             self._tools.journal.mention(post.task, post.fence, event)
 
-    def _tell(self, post: Post, kind: str, text: str) -> None:
+    def _tell(self, post: LiveAttempt, kind: str, text: str) -> None:
         if self._tools.journal.is_open(post.task, post.fence):
             self._tools.journal.mention("", "", ev.MessageLeft(post.task, post.attempt, kind, text))
 
 
-def _heard_at(post: Post) -> float:
+def _heard_at(post: LiveAttempt) -> float:
     ear = post.ear
     return max(post.began_at, post.beat_at, ear.grew_at if ear is not None else 0.0)

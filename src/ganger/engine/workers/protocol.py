@@ -28,13 +28,13 @@ from ganger.core.scheduling.health import HealthPolicy
 from ganger.core.times import stamp
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.files import replace_file
-from ganger.engine.resources.live_attempts import Post, Posts
-from ganger.engine.resources.run_resources import Tools, one_line
-from ganger.engine.resources.worker_tokens import Badge, Badges
+from ganger.engine.resources.live_attempts import LiveAttempt, LiveAttempts
+from ganger.engine.resources.run_resources import RunResources, one_line
+from ganger.engine.resources.worker_tokens import Badge, WorkerTokens
 from ganger.engine.workers.briefs import section_of, sections
 from ganger.engine.workers.file_inbox import told
 from ganger.errors import GangerError, StaleToken
-from ganger.ports import Exit, Reply, Request
+from ganger.ports import Exit, Reply, WorkerCall
 
 _TOLD_EVERY_SEC = 60.0
 TOLD_AT_MOST_EVERY_SEC = 5.0
@@ -45,7 +45,7 @@ _NO_LIMIT = frozenset({"report", "done"})
 _Next = Callable[[words.Next], Awaitable[Reply]]
 
 
-class Refusal(Exception):
+class WorkerRefusal(Exception):
     """Why a request is not taken."""
 
     def __init__(self, status: int, code: str, message: str, hint: str = "") -> None:
@@ -53,8 +53,10 @@ class Refusal(Exception):
         self.reply = Reply(status, {"ok": False, "code": code, "message": message, "hint": hint})
 
 
-class Desk:
-    def __init__(self, tools: Tools, badges: Badges, posts: Posts, health: HealthPolicy, next_: _Next) -> None:
+class WorkerProtocol:
+    def __init__(
+        self, tools: RunResources, badges: WorkerTokens, posts: LiveAttempts, health: HealthPolicy, next_: _Next
+    ) -> None:
         self._tools, self._badges, self._posts, self._health = tools, badges, posts, health
         self._journal, self._state = tools.journal, tools.journal.state
         self._next = next_
@@ -69,36 +71,42 @@ class Desk:
         if isinstance(recorded.event, ev.AttemptStarted):
             self._by_fence[recorded.event.token] = recorded.event.task
 
-    async def handle(self, request: Request) -> Reply:
+    async def handle(self, request: WorkerCall) -> Reply:
         """Never raises for what a worker says; an error of the journal's own does, and nothing is acknowledged."""
         try:
             badge = self._badges.read(request.token)
             if badge is None:
-                raise Refusal(401, "WORKER_UNKNOWN", "nobody has this token", "use GANGER_TOKEN as it was given")
+                raise WorkerRefusal(401, "WORKER_UNKNOWN", "nobody has this token", "use GANGER_TOKEN as it was given")
             said = self._understood(request)
             if isinstance(said, words.Next) or badge.joins:
                 return await self._ask(badge, said)
             return await self._once(request.verb, badge.fence, said)
-        except Refusal as refusal:
+        except WorkerRefusal as refusal:
             return refusal.reply
         except StaleToken:
             return _over().reply
 
-    def _understood(self, request: Request) -> words.Said:
+    def _understood(self, request: WorkerCall) -> words.Said:
         model = words.VERBS.get(request.verb)
         if model is None:
-            raise Refusal(404, "NO_VERB", f"there is no {request.verb[:60]!r}", f"known are {', '.join(words.VERBS)}")
+            raise WorkerRefusal(
+                404, "NO_VERB", f"there is no {request.verb[:60]!r}", f"known are {', '.join(words.VERBS)}"
+            )
         said, faults = examine(model, request.body)
         if said is None:
             named = "; ".join(f"{fault.path or '/'}: {fault.message}" for fault in faults[:_MOST_FAULTS])
-            raise Refusal(400, "BAD_REQUEST", f"{request.verb}: {named}", "ganger schema worker shows every form")
+            raise WorkerRefusal(400, "BAD_REQUEST", f"{request.verb}: {named}", "ganger schema worker shows every form")
         return said
 
     async def _ask(self, badge: Badge, said: words.Said) -> Reply:
         if not badge.joins:
-            raise Refusal(403, "NOT_ALLOWED", "a worker of an attempt works on that attempt alone", "report, then end")
+            raise WorkerRefusal(
+                403, "NOT_ALLOWED", "a worker of an attempt works on that attempt alone", "report, then end"
+            )
         if not isinstance(said, words.Next):
-            raise Refusal(403, "NOT_ALLOWED", "this token only asks for tasks", "use the token that came with the task")
+            raise WorkerRefusal(
+                403, "NOT_ALLOWED", "this token only asks for tasks", "use the token that came with the task"
+            )
         return await self._next(said)
 
     async def _once(self, verb: str, fence: str, said: words.Said) -> Reply:
@@ -108,7 +116,7 @@ class Desk:
         if task is None:
             raise _over()
         if said.task_id is not None and said.task_id != name:
-            raise Refusal(403, "WRONG_TASK", "this token belongs to another task", "name your own, or none")
+            raise WorkerRefusal(403, "WRONG_TASK", "this token belongs to another task", "name your own, or none")
         if said.id and task.token == fence and task.worker is not None and said.id in task.worker.seen:
             return self._taken(task, **({"question": task.worker.escalated} if verb == "escalate" else {}))
         if task.token != fence or task.status is not TaskStatus.RUNNING:
@@ -121,7 +129,7 @@ class Desk:
             self._under_way[place].add_done_callback(lambda _: self._under_way.pop(place, None))
         return await asyncio.shield(self._under_way[place])
 
-    async def close(self, post: Post) -> None:
+    async def close(self, post: LiveAttempt) -> None:
         """What is under way of a worker that has ended is taken; from then on its word comes too late."""
         while ends := [reply for (fence, _), reply in self._under_way.items() if fence == post.fence]:
             await asyncio.wait(ends)
@@ -138,14 +146,14 @@ class Desk:
             if verb in words.KEPT and verb not in _NO_LIMIT:
                 self._count(fence)
             return await self._verbs[verb](self, name, fence, said)
-        except Refusal as refusal:
+        except WorkerRefusal as refusal:
             return refusal.reply
 
     def _count(self, fence: str) -> None:
         """An attempt can fill neither the disk nor anybody's day."""
         self._kept[fence] = self._kept.get(fence, 0) + 1
         if self._kept[fence] > _MOST_KEPT:
-            raise Refusal(
+            raise WorkerRefusal(
                 403,
                 "SAID_ENOUGH",
                 f"this attempt has said {_MOST_KEPT} things worth keeping",
@@ -243,7 +251,7 @@ class Desk:
         if again is not None:
             return self._taken(self._state.tasks[name], question=again.id)
         if len(asked) >= _MOST_QUESTIONS:
-            raise Refusal(403, "SAID_ENOUGH", f"{name} has {len(asked)} open questions", "wait for the answers")
+            raise WorkerRefusal(403, "SAID_ENOUGH", f"{name} has {len(asked)} open questions", "wait for the answers")
         context = said.context if isinstance(said.context, str) else json.dumps(said.context, ensure_ascii=False)
         due = self._tools.clock.now() + said.deadline_sec if said.deadline_sec and said.default else 0.0
         number = self._state.tasks[name].attempts
@@ -266,13 +274,13 @@ class Desk:
         """The answer is judged at once: one that breaks its contract is refused, and can be mended without a retry."""
         task = self._state.tasks[name]
         if task.worker is not None and task.worker.report:
-            raise Refusal(409, "ALREADY_REPORTED", "this attempt has given its answer already", "end now")
+            raise WorkerRefusal(409, "ALREADY_REPORTED", "this attempt has given its answer already", "end now")
         if task.step != "agent":
             raise _over()
         # A large one takes long, and others are heard meanwhile.
         block, parsed = await asyncio.to_thread(_judged, said.result, name)
         if isinstance(parsed, Refused):
-            raise Refusal(400, parsed.code, parsed.message, "mend the result and report it again")
+            raise WorkerRefusal(400, parsed.code, parsed.message, "mend the result and report it again")
         pulled = task.worker is not None and task.worker.pulled
         file = task.log if pulled else report_file(name, task.attempts)
         place = self._tools.folder.path / file
@@ -305,11 +313,13 @@ class Desk:
         if not said.section:
             return self._taken(self._state.tasks[name], section="", text="", sections=known)
         if said.section not in known:
-            raise Refusal(404, "NO_SECTION", f"there is no section {said.section!r}", f"known are {', '.join(known)}")
+            raise WorkerRefusal(
+                404, "NO_SECTION", f"there is no section {said.section!r}", f"known are {', '.join(known)}"
+            )
         try:
             text = section_of(self._tools, name, said.section)
         except GangerError as error:
-            raise Refusal(404, "NO_SECTION", error.message, error.hint) from error
+            raise WorkerRefusal(404, "NO_SECTION", error.message, error.hint) from error
         return self._taken(self._state.tasks[name], section=said.section, text=text, sections=known)
 
     async def _messages(self, name: str, fence: str, said: words.Messages) -> Reply:
@@ -326,7 +336,7 @@ class Desk:
                 async with asyncio.timeout(left):
                     await self._journal.changed()
 
-    _verbs: Mapping[str, Callable[[Desk, str, str, Any], Awaitable[Reply]]] = {
+    _verbs: Mapping[str, Callable[[WorkerProtocol, str, str, Any], Awaitable[Reply]]] = {
         "heartbeat": _heartbeat,
         "progress": _progress,
         "milestone": _milestone,
@@ -350,9 +360,9 @@ def _judged(result: Mapping[str, object], name: str) -> tuple[str, Parsed[TaskRe
     return block, parse_result(block.encode("utf-8", "replace"), task_id=name)
 
 
-def _over() -> Refusal:
+def _over() -> WorkerRefusal:
     hint = "nothing was changed; end, and ask for another task if you like: ganger worker next"
-    return Refusal(409, "ATTEMPT_OVER", "this attempt is over", hint)
+    return WorkerRefusal(409, "ATTEMPT_OVER", "this attempt is over", hint)
 
 
 def _line(text: str, longest: int = 200) -> str:

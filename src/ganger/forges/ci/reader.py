@@ -8,7 +8,7 @@ from typing import Protocol
 
 from ganger.core.model.ci import ABSENT, NEEDS_APPROVAL, OVER, JobFact, RunFact, Word
 from ganger.forges.api import Site
-from ganger.forges.http.client import Ask
+from ganger.forges.http.client import ForgeAsk
 
 GONE = (404, 410)
 NEVER_BEGAN = "startup_failure"
@@ -47,12 +47,12 @@ def deleted(run: RunFact) -> RunFact:
 
 async def job_log(site: Site, path: str) -> str:
     """The end of it; empty where there is none (any more). As it is: a token in it is a leak that must be seen."""
-    answer = await site.ask(Ask("GET", path, away=True, tail=True), also=GONE)
+    answer = await site.ask(ForgeAsk("GET", path, away=True, tail=True), also=GONE)
     return "" if answer.status in GONE else answer.text
 
 
 async def run_again(site: Site, path: str) -> bool:
-    answer = await site.ask(Ask("POST", path, repeats=False), also=(400, 403, 404, 405, 409, 410, 422))
+    answer = await site.ask(ForgeAsk("POST", path, repeats=False), also=(400, 403, 404, 405, 409, 410, 422))
     return 200 <= answer.status < 300
 
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 
 from ganger.core.model.ci import OVER, RunFact, is_sha
 from ganger.forges.api import Site, total_of
-from ganger.forges.http.client import Answer
+from ganger.forges.http.client import ForgeAnswer
 from ganger.forges.untrusted import Row
 
 MOST_PAGES = 20
 BY_NAME = 0
 
 
-class Turns:
+class PageOrder:
     """`backwards`: the server gives the oldest first, so the newest rows are on its last page."""
 
     def __init__(self, *, backwards: bool = False) -> None:
@@ -69,7 +69,7 @@ class RunList:
     def __init__(self, site: Site, call: ListCall) -> None:
         self._site = site
         self._call = call
-        self._turns = Turns(backwards=call.backwards)
+        self._turns = PageOrder(backwards=call.backwards)
         self._open: dict[str, str] = {}
         self._unseen: list[str] = []
         self._size = call.size
@@ -97,7 +97,7 @@ class RunList:
         answer = await self._page(1, {self._call.sha_name: sha})
         return self._matched(self._site.listed(answer, self._call.under), wanted)
 
-    async def _page(self, page: int, more: Mapping[str, str | int]) -> Answer:
+    async def _page(self, page: int, more: Mapping[str, str | int]) -> ForgeAnswer:
         query = {**self._call.more, **more, self._call.size_name: self._call.size, "page": page}
         return await self._site.get(self._call.path, query)
 
@@ -122,7 +122,7 @@ class RunList:
         self._unseen = waiting[1:] + waiting[:1]
         return waiting[0]
 
-    def _pages(self, answer: Answer, page: int, rows: int) -> int:
+    def _pages(self, answer: ForgeAnswer, page: int, rows: int) -> int:
         total = total_of(answer)
         if total < 0:
             return page + 1 if rows >= self._call.size else page

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from ganger.core.model.ci import OVER, JobFact, RunFact, Word, is_sha
 from ganger.forges.api import Site, at_end
 from ganger.forges.ci.reader import with_jobs
-from ganger.forges.ci.run_list import BY_NAME, Turns
-from ganger.forges.ci.words import Said, commit_status, forgejo
+from ganger.forges.ci.run_list import BY_NAME, PageOrder
+from ganger.forges.ci.words import CiWord, commit_status, forgejo
 from ganger.forges.untrusted import Row, number, row, rows, text
 
 SIZE = 50
@@ -64,12 +64,12 @@ def _status(entry: Row) -> Status:
     return Status(int(placed["run"]), named["workflow"], named["event"], job)
 
 
-def _job(name: str, said: Said, found: str, url: str) -> JobFact:
+def _job(name: str, said: CiWord, found: str, url: str) -> JobFact:
     return JobFact(name, said.word, said.raw, said.reason, found, 1, url)
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class RunnerTask:
     """One job a runner took."""
 
     run: int
@@ -79,15 +79,15 @@ class Task:
     job: JobFact
 
 
-def read_task(entry: Row) -> Task | None:
+def read_task(entry: Row) -> RunnerTask | None:
     sha, run = text(entry, "head_sha"), number(entry, "run_number")
     if not is_sha(sha) or run <= 0:
         return None
     job = _job(text(entry, "name"), forgejo(text(entry, "status")), text(entry, "id"), text(entry, "url"))
-    return Task(run, sha, text(entry, "workflow_id"), text(entry, "event"), job)
+    return RunnerTask(run, sha, text(entry, "workflow_id"), text(entry, "event"), job)
 
 
-def newest(tasks: Iterable[Task]) -> dict[str, JobFact]:
+def newest(tasks: Iterable[RunnerTask]) -> dict[str, JobFact]:
     """Per job the task with the highest number, which is its latest attempt."""
     found: dict[str, JobFact] = {}
     for task in tasks:
@@ -135,7 +135,7 @@ def of_run(statuses: Sequence[Status], run: int) -> list[Status]:
 
 async def tasks_of(site: Site, sha: str, run: int, names: Iterable[str]) -> dict[str, JobFact]:
     """The tasks of one run: the newest pages of the repository's, until each of these jobs has one."""
-    looked_for, found, seen = set(names), list[Task](), 0
+    looked_for, found, seen = set(names), list[RunnerTask](), 0
     for page in range(1, MOST_TASK_PAGES + 1):
         answer = await site.get("R/actions/tasks", {"limit": SIZE, "page": page}, also=(404,))
         entries = site.listed(answer, "workflow_runs")
@@ -155,9 +155,9 @@ class StatusRuns:
     def __init__(self, site: Site, *, with_tasks: bool) -> None:
         self._site = site
         self._with_tasks = with_tasks
-        self._turns = Turns()
+        self._turns = PageOrder()
         self._by_status = True
-        self._tasks: dict[tuple[str, int], dict[str, Task]] = {}
+        self._tasks: dict[tuple[str, int], dict[str, RunnerTask]] = {}
         self._statuses: dict[str, list[Status]] = {}
         self._order: list[str] = []
 
@@ -231,7 +231,7 @@ class StatusRuns:
         self._statuses = {sha: found for sha, found in self._statuses.items() if sha in wanted}
 
 
-def _run(sha: str, number: int, first: Task | Status, jobs: Iterable[JobFact]) -> RunFact:
+def _run(sha: str, number: int, first: RunnerTask | Status, jobs: Iterable[JobFact]) -> RunFact:
     word, raw = summary(jobs)
     url = first.job.url.partition("/jobs/")[0]
     return RunFact(str(number), sha, word, raw, number=number, workflow=first.workflow, event=first.event, url=url)

@@ -9,7 +9,7 @@ from ganger.core.model.ci import ALLOWED_TO_FAIL, NEEDS_APPROVAL, TIMED_OUT, UNK
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class CiWord:
     """A forge's own word (`raw`), what it comes to, and why where the six do not say enough."""
 
     word: Word
@@ -89,35 +89,35 @@ STATUS_TEXTS: Mapping[str, Word] = {
 }
 
 
-def look_up(table: Table, raw: str) -> Said:
+def look_up(table: Table, raw: str) -> CiWord:
     word, reason = table.get(raw, (Word.WAITING, UNKNOWN_WORD))
-    return Said(word, raw, reason)
+    return CiWord(word, raw, reason)
 
 
-def forgejo(status: str, *, need_approval: bool = False) -> Said:
+def forgejo(status: str, *, need_approval: bool = False) -> CiWord:
     said = look_up(FORGEJO, status)
     held = need_approval and said.word in (Word.WAITING, Word.RUNNING)
-    return Said(Word.WAITING, status, NEEDS_APPROVAL) if held else said
+    return CiWord(Word.WAITING, status, NEEDS_APPROVAL) if held else said
 
 
-def github(status: str, conclusion: str, table: Table = GITHUB_STATUS) -> Said:
+def github(status: str, conclusion: str, table: Table = GITHUB_STATUS) -> CiWord:
     if status != "completed":
         return look_up(table, status)
-    return look_up(CONCLUSION, conclusion) if conclusion else Said(Word.WAITING, status, UNKNOWN_WORD)
+    return look_up(CONCLUSION, conclusion) if conclusion else CiWord(Word.WAITING, status, UNKNOWN_WORD)
 
 
-def gitlab(status: str, *, failure: str = "", may_fail: bool = False) -> Said:
+def gitlab(status: str, *, failure: str = "", may_fail: bool = False) -> CiWord:
     """`failure` is the reason GitLab gives for a failed job. Nobody waits for a job that may fail."""
     said = look_up(GITLAB, status)
     if said.word is Word.FAILURE:
         reason = ALLOWED_TO_FAIL if may_fail else TIMED_OUT if failure in GITLAB_TIMED_OUT else ""
-        return Said(said.word, f"{status}: {failure}" if failure else status, reason)
+        return CiWord(said.word, f"{status}: {failure}" if failure else status, reason)
     if said.reason == NEEDS_APPROVAL and may_fail:
-        return Said(Word.SKIPPED, status, ALLOWED_TO_FAIL)
+        return CiWord(Word.SKIPPED, status, ALLOWED_TO_FAIL)
     return said
 
 
-def commit_status(status: str, description: str) -> Said:
+def commit_status(status: str, description: str) -> CiWord:
     said = look_up(COMMIT_STATUS, status)
     if said.reason == UNKNOWN_WORD:
         return said
@@ -126,5 +126,5 @@ def commit_status(status: str, description: str) -> Said:
         if told == words or told.startswith(f"{words} "):
             if word is Word.RUNNING and said.word is not Word.WAITING:
                 break
-            return Said(word, f"{status}: {description.strip()}")
+            return CiWord(word, f"{status}: {description.strip()}")
     return said

@@ -19,7 +19,7 @@ import httpx
 from ganger.core.state.hosts import short_reason
 from ganger.errors import ForgeDenied, ForgeError, ForgeLimited, ForgeUnreachable
 from ganger.forges.http.limits import Breaker, emptied, limited
-from ganger.forges.settings import Address, ForgeSettings, is_loopback
+from ganger.forges.settings import ForgeAddress, ForgeSettings, is_loopback
 
 MOST_BYTES = 32 * 1024 * 1024
 TAIL_BYTES = 4 * 1024 * 1024
@@ -39,7 +39,7 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class ForgeAsk:
     """One request. `repeats`: sending it twice does no harm. `away`: its answer may lie on another host, which gets no
     token. `tail`: only the end of a long answer is kept. `knocks`: it is to find out whether the host is back, so it is
     sent once and does not wait for that."""
@@ -56,7 +56,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ForgeAnswer:
     status: int
     body: bytes
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -100,13 +100,13 @@ def scrub(text: str, token: str) -> str:
 class Client:
     """Shared by all repositories of one host; each call brings its own token."""
 
-    def __init__(self, address: Address, settings: ForgeSettings) -> None:
+    def __init__(self, address: ForgeAddress, settings: ForgeSettings) -> None:
         self.address = address
         self._settings = settings
         self._clock = settings.clock
         self._breaker = Breaker(settings.patience)
         self._until: dict[str, float] = {}
-        self._cache: OrderedDict[tuple[str, str], tuple[str, Answer]] = OrderedDict()
+        self._cache: OrderedDict[tuple[str, str], tuple[str, ForgeAnswer]] = OrderedDict()
         self._http: httpx.AsyncClient | None = None
         self._recent: deque[float] = deque()
         self._last = ""
@@ -127,7 +127,7 @@ class Client:
             await self._http.aclose()
             self._http = None
 
-    async def send(self, ask: Ask, authorization: str, token: str) -> Answer:
+    async def send(self, ask: ForgeAsk, authorization: str, token: str) -> ForgeAnswer:
         """Any answer that is neither the host's trouble nor its limit. `authorization` is how this forge wants the
         token."""
         if _TOKEN.fullmatch(token) is None:
@@ -180,7 +180,7 @@ class Client:
             raise self._limited(wait)
         await self._settings.sleep(wait)
 
-    def _limit(self, answer: Answer, token: str) -> float | None:
+    def _limit(self, answer: ForgeAnswer, token: str) -> float | None:
         """How long not to ask again, where this answer was a refusal for that reason."""
         now = self._clock.now()
         wait = limited(answer.status, answer.headers, answer.body, now)
@@ -209,7 +209,7 @@ class Client:
             why=self._last,
         )
 
-    async def _once(self, ask: Ask, header: str) -> Answer:
+    async def _once(self, ask: ForgeAsk, header: str) -> ForgeAnswer:
         """One try, redirects and all."""
         try:
             async with asyncio.timeout(self._settings.call_sec):
@@ -238,7 +238,7 @@ class Client:
         self._breaker.failed(self._clock.monotonic())
         return _Trouble(why, sent=sent)
 
-    async def _followed(self, ask: Ask, header: str) -> Answer:
+    async def _followed(self, ask: ForgeAsk, header: str) -> ForgeAnswer:
         url = self.address.origin + ask.path
         for step in range(REDIRECTS + 1):
             answer = await self._request(ask, url, header if self._at_home(url) else "", first=step == 0)
@@ -268,7 +268,7 @@ class Client:
             parts.scheme == "http" and self.address.loopback and is_loopback(parts.hostname or "")
         )
 
-    async def _request(self, ask: Ask, url: str, header: str, *, first: bool) -> Answer:
+    async def _request(self, ask: ForgeAsk, url: str, header: str, *, first: bool) -> ForgeAnswer:
         headers = {"accept": "*/*" if ask.tail else "application/json", "user-agent": "ganger"}
         if header:
             headers["authorization"] = header
@@ -280,7 +280,7 @@ class Client:
         answer = await self._raw(ask, url, headers, first=first)
         if answer.status == 304 and known is not None:
             self._cache.move_to_end(key)
-            return Answer(known[1].status, known[1].body, answer.headers)
+            return ForgeAnswer(known[1].status, known[1].body, answer.headers)
         etag = answer.headers.get("etag", "")
         if ask.method == "GET" and etag and answer.status == 200 and len(answer.body) <= CACHED_BYTES and not ask.tail:
             self._cache[key] = (etag, answer)
@@ -288,7 +288,7 @@ class Client:
                 self._cache.popitem(last=False)
         return answer
 
-    async def _raw(self, ask: Ask, url: str, headers: dict[str, str], *, first: bool) -> Answer:
+    async def _raw(self, ask: ForgeAsk, url: str, headers: dict[str, str], *, first: bool) -> ForgeAnswer:
         self.calls += 1
         ask.tally.calls += 1
         self._recent.append(self._clock.monotonic())
@@ -298,7 +298,9 @@ class Client:
             headers["content-type"] = "application/json"
         async with self._open().stream(ask.method, url, params=params, headers=headers, content=body) as response:
             kept = await _read(response, tail=ask.tail)
-            return Answer(response.status_code, kept, {name.lower(): value for name, value in response.headers.items()})
+            return ForgeAnswer(
+                response.status_code, kept, {name.lower(): value for name, value in response.headers.items()}
+            )
 
     def _open(self) -> httpx.AsyncClient:
         if self._http is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ganger.forges.settings import Address, ForgeSettings
+from ganger.forges.settings import ForgeAddress, ForgeSettings
 
 if TYPE_CHECKING:
     from ganger.forges.http.client import Client
@@ -17,7 +17,7 @@ class Hosts:
         self._clients: dict[str, Client] = {}
         self._users: dict[str, int] = {}
 
-    def take(self, address: Address, settings: ForgeSettings) -> Client:
+    def take(self, address: ForgeAddress, settings: ForgeSettings) -> Client:
         # The HTTP library takes a tenth of a second: only who talks to a host pays for it.
         from ganger.forges.http.client import Client
 

@@ -8,19 +8,19 @@ import signal
 import subprocess
 from typing import TYPE_CHECKING
 
-from ganger.launchers.ledger import Ended
+from ganger.launchers.ledger import EndRecord
 from ganger.local.procfs import group_lives, start_ticks
 from ganger.ports import Exit, Launch
 
 if TYPE_CHECKING:
-    from ganger.launchers.messages import Client
+    from ganger.launchers.messages import KeeperClient
 
 NEVER = float("inf")
 _FIRST_PAUSE_SEC = 0.001
 _LONGEST_PAUSE_SEC = 0.02
 
 
-class Tree:
+class ProcessTree:
     """Started at `now` (monotonic). Ended: its leader has ended. Cleared: all its other known processes have ended
     too."""
 
@@ -39,7 +39,7 @@ class Tree:
         self.start_ticks = start_ticks(process.pid) or 0
         self.has_ended = False
         self.look_at = NEVER
-        self.waiting: set[Client] = set()
+        self.waiting: set[KeeperClient] = set()
         self.lost = False
         self.tag = tag
         self._launch = launch
@@ -129,7 +129,7 @@ class Tree:
         self._pause_sec = min(self._pause_sec * 2, _LONGEST_PAUSE_SEC)
         return False
 
-    def close(self) -> Ended:
+    def close(self) -> EndRecord:
         """How it ended; call it only when the tree is cleared."""
         log_bytes = self.log_bytes()
         os.close(self._log)
@@ -145,7 +145,7 @@ class Tree:
             lost=self.lost,
             log_bytes=log_bytes,
         )
-        return Ended(exit_, self._launch.log_path, self.pid, self.start_ticks)
+        return EndRecord(exit_, self._launch.log_path, self.pid, self.start_ticks)
 
     @property
     def adds_to_a_log(self) -> bool:

@@ -13,7 +13,7 @@ from ganger.sandboxes import machine
 from ganger.sandboxes.bubblewrap import Bubblewrap
 from ganger.sandboxes.choose import Walls
 from ganger.sandboxes.inside import BOOT, PYTHON_FLAGS
-from ganger.sandboxes.none import Bare
+from ganger.sandboxes.none import NoSandbox
 from ganger.sandboxes.probes.bait import Yard, lay_out
 from ganger.sandboxes.settings import SandboxSettings
 from ganger.sandboxes.trial import give, run
@@ -127,7 +127,7 @@ def probe(walls: Walls, settings: SandboxSettings) -> list[ProbeResult]:
 
 
 def _names(walls: Walls, settings: SandboxSettings) -> list[str]:
-    left_out = [*(_ONLY_WITHIN_WALLS if isinstance(walls, Bare) else ())]
+    left_out = [*(_ONLY_WITHIN_WALLS if isinstance(walls, NoSandbox) else ())]
     left_out += [] if isinstance(walls, Bubblewrap) else [_PREPARE]
     left_out += _OF_NETWORK if settings.network == "allow" else ()
     left_out += [_OF_NO_NETWORK] if settings.network != "none" else []
@@ -141,7 +141,7 @@ def _prepare_outside(yard: Yard) -> str:
     orders = [f"uid={os.geteuid()}", f"gid={os.getegid()}", f"own={bait}", f"shared={bait}", f"made={bait}"]
     orders += machine.orders(("mnt", "pid"))
     inner = (os.path.realpath(sys.executable), *PYTHON_FLAGS, BOOT, str(_PACKAGE), *orders)
-    ended = run(Bare(), (*inner, "--", "/bin/echo", "echo", "started"), Room(writable=(yard.outside,)), {})
+    ended = run(NoSandbox(), (*inner, "--", "/bin/echo", "echo", "started"), Room(writable=(yard.outside,)), {})
     if bait.stat().st_mode & _MODE != _BAIT_MODE:
         return "changed the mode of a folder outside"
     refused = ended.code != 0 and "nothing was started" in ended.err

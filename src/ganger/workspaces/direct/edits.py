@@ -11,16 +11,16 @@ from pathlib import Path
 
 from ganger.errors import WriteRefused
 from ganger.ports import Side, Touched
-from ganger.workspaces.files.content_store import Kept
-from ganger.workspaces.files.snapshot import DIGEST_LENGTH, Entry, Snapshot, read_through, still
+from ganger.workspaces.files.content_store import ContentStore
+from ganger.workspaces.files.snapshot import DIGEST_LENGTH, FileEntry, Snapshot, read_through, still
 from ganger.workspaces.files.tree import Draft, Tree, parents_of, sha256_of
-from ganger.workspaces.files.tree_links import Reach
+from ganger.workspaces.files.tree_links import TreeLinks
 from ganger.workspaces.git.case_twins import Listing
 from ganger.workspaces.refusals import named_failures, refused
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class InPlace:
+class FolderEdits:
     """A `Change`. Besides the touched paths it has files with changed permissions that git does not record, and folders
     that are new, gone or have another mode; those are undone and never judged."""
 
@@ -30,7 +30,7 @@ class InPlace:
     baseline: Snapshot
     present: Snapshot
     root: Path
-    kept: Kept
+    kept: ContentStore
     _listings: list[Listing] = field(default_factory=list, init=False, repr=False)
 
     @property
@@ -53,7 +53,7 @@ class InPlace:
         entry = self.present.files.get(path)
         if entry is None or not (entry.is_file or entry.is_link):
             return b""
-        with Reach(self.root) as tree, named_failures(path):
+        with TreeLinks(self.root) as tree, named_failures(path):
             try:
                 data = tree.target(path) if entry.is_link else tree.read_file(path, limit=entry.size)
             except WriteRefused as refusal:
@@ -76,15 +76,15 @@ class InPlace:
 
 
 def compare(
-    tree: Reach,
-    kept: Kept,
+    tree: TreeLinks,
+    kept: ContentStore,
     baseline: Snapshot,
     present: Snapshot,
     *,
     ignoring: Mapping[str, str],
     only: Callable[[str], bool] | None = None,
     last: Snapshot | None = None,
-) -> InPlace:
+) -> FolderEdits:
     """What differs. `ignoring` are paths with their expected digest; `""`: the path must not exist.
 
     `last` is the result of an earlier comparison: a file that is unchanged since is not read again.
@@ -106,7 +106,7 @@ def compare(
     changed = [path for path in differing if ignoring.get(path) != _digest(files.get(path))]
     touched = [path for path in changed if not _alike(baseline.files.get(path), files.get(path))]
     alike = sorted(set(changed).difference(touched))
-    return InPlace(
+    return FolderEdits(
         touched=_with_renames(touched, baseline, seen),
         permissions=tuple(path for path in alike if baseline.files[path].mode != files[path].mode),
         folders=_folders(baseline, present, None if only is None else touched, ignoring),
@@ -134,11 +134,11 @@ def _with_what_is_in_the_way(paths: list[str], only: Callable[[str], bool]) -> l
     return [path for path in paths if path in watched or path in above or watched.intersection(parents_of(path))]
 
 
-def _digest(entry: Entry | None) -> str:
+def _digest(entry: FileEntry | None) -> str:
     return entry.digest if entry is not None else ""
 
 
-def _alike(before: Entry | None, after: Entry | None) -> bool:
+def _alike(before: FileEntry | None, after: FileEntry | None) -> bool:
     if before is None or after is None:
         return before is after
     return after.is_like(before)
@@ -189,7 +189,7 @@ _LARGEST_SUMMARY = 256 << 20
 
 
 def save_edit(
-    change: InPlace, folder: Path, *, contents: bool = True, limit_bytes: int = SAVED_LIMIT_BYTES
+    change: FolderEdits, folder: Path, *, contents: bool = True, limit_bytes: int = SAVED_LIMIT_BYTES
 ) -> tuple[str, ...]:
     """Writes the complete artifact, the summary last. An existing one is never replaced: if it describes all of this
     change nothing is written, else the artifact goes into `folder.2` and so on.
@@ -210,7 +210,7 @@ def save_edit(
     return tuple(path for path in _made(change) if path not in saved)
 
 
-def _tells(store: Tree, change: InPlace) -> bool:
+def _tells(store: Tree, change: FolderEdits) -> bool:
     """Whether a summary has every path of the change with its present content; half an undo leaves fewer paths."""
     try:
         summary = json.loads(store.read_file(SUMMARY_NAME, limit=_LARGEST_SUMMARY))
@@ -220,24 +220,24 @@ def _tells(store: Tree, change: InPlace) -> bool:
     return all(told.get(_shown(one.path), "") == _side(one.after) for one in change.touched)
 
 
-def _write(change: InPlace, store: Tree, limit_bytes: int) -> None:
+def _write(change: FolderEdits, store: Tree, limit_bytes: int) -> None:
     _save_contents(change, store, limit_bytes)
     text = json.dumps(_summary(change, store), indent=1)
     store.land(SUMMARY_NAME, _draft(text.encode("ascii")), expected=None, tag="edit")
     store.sync([""])
 
 
-def _made(change: InPlace) -> list[str]:
+def _made(change: FolderEdits) -> list[str]:
     """Files only: a link could lead a reader out of the artifact, so its target stands in the summary."""
     present = change.present.files
     return [one.path for one in change.touched if one.after is not None and present[one.path].is_file]
 
 
-def _saved(change: InPlace, store: Tree) -> frozenset[str]:
+def _saved(change: FolderEdits, store: Tree) -> frozenset[str]:
     return frozenset(path for path in _made(change) if store.look(f"{_FILES}/{path}") is not None)
 
 
-def _save_contents(change: InPlace, store: Tree, limit_bytes: int) -> None:
+def _save_contents(change: FolderEdits, store: Tree, limit_bytes: int) -> None:
     places: list[str] = []
     for path in _made(change):
         entry = change.present.files[path]
@@ -255,7 +255,7 @@ def _draft(data: bytes) -> Draft:
     return Draft(data, 0o600, owner=(os.geteuid(), os.getegid()))
 
 
-def _summary(change: InPlace, store: Tree) -> dict[str, object]:
+def _summary(change: FolderEdits, store: Tree) -> dict[str, object]:
     kinds: dict[str, list[dict[str, object]]] = {kind: [] for kind in _KINDS}
     saved = _saved(change, store)
     for one in change.touched:
@@ -264,7 +264,7 @@ def _summary(change: InPlace, store: Tree) -> dict[str, object]:
     return {"kind": "direct_edit", "format": _FORMAT, **kinds}
 
 
-def _described(change: InPlace, one: Touched, *, is_saved: bool) -> dict[str, object]:
+def _described(change: FolderEdits, one: Touched, *, is_saved: bool) -> dict[str, object]:
     more: dict[str, object] = {"renamed_from": _shown(one.renamed_from)} if one.renamed_from else {}
     if one.after is not None:
         entry = change.present.files[one.path]

@@ -17,14 +17,14 @@ from pathlib import Path
 
 from ganger.errors import GangerError, RollbackFailed, WriteRefused
 from ganger.ports import FixedChange
-from ganger.workspaces.direct.edits import InPlace, compare, save_edit
+from ganger.workspaces.direct.edits import FolderEdits, compare, save_edit
 from ganger.workspaces.direct.undo import Undo
 from ganger.workspaces.direct.watch import FolderMark
 from ganger.workspaces.files.baseline import Baseline
-from ganger.workspaces.files.content_store import DEFAULT_LIMIT_BYTES, Kept
+from ganger.workspaces.files.content_store import DEFAULT_LIMIT_BYTES, ContentStore
 from ganger.workspaces.files.snapshot import MOST_LEVELS, Snapshot, take
 from ganger.workspaces.files.tree import Tree, sha256_of
-from ganger.workspaces.files.tree_links import Reach
+from ganger.workspaces.files.tree_links import TreeLinks
 from ganger.workspaces.refusals import named_failures
 from ganger.workspaces.rules.line_counts import listed
 
@@ -147,11 +147,11 @@ def is_left_alone(path: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Found:
+class FoundFixed:
     """What differs: paths that changed, and whole places that are new. An agent is responsible for the `grave` ones;
     the others are what tools leave on their own."""
 
-    change: InPlace | None
+    change: FolderEdits | None
     came: tuple[str, ...]
     grave: tuple[str, ...]
     refs: tuple[str, ...]
@@ -165,8 +165,8 @@ class Found:
         return not self.came and (self.change is None or self.change.is_nothing)
 
 
-class Fixed:
-    """The `Fixed` port. `folder` is Ganger's own.
+class FixedFiles:
+    """The `FixedFiles` port. `folder` is Ganger's own.
 
     `walled` finds out whether the sandbox keeps agents from writing these. If it does, Ganger only looks for what
     is new among the installed packages.
@@ -190,7 +190,7 @@ class Fixed:
         self._opened = tuple(name for place in opened if (name := _inside(self._root, place)))
         self._find_out, self._now_ns = walled, now_ns
         # Flushing thousands of files would delay a run's start more than reading them.
-        self._kept = Kept(folder / "contents", limit_bytes, durable=False)
+        self._kept = ContentStore(folder / "contents", limit_bytes, durable=False)
         self._record = Baseline(folder / "baseline", self._root)
         self._aside = folder / "aside"
         self._baseline: Snapshot | None = None
@@ -251,14 +251,14 @@ class Fixed:
         """What a sandboxed program may not write although it lies in a folder that it may write."""
         return tuple(self._root / place for place in self._tops)
 
-    def look(self) -> Found:
+    def look(self) -> FoundFixed:
         """What differs now. Each moved ref is reported once."""
         baseline = self._baseline
         assert baseline is not None, "begin or resume first"
         with self._tree() as tree:
             places = self._places(tree)
             if not places and not self._tops:
-                return Found(None, (), (), ())
+                return FoundFixed(None, (), (), ())
             came = tuple(place for place in places if place not in self._tops)
             present = self._take(tree, self._tops, baseline)
             change = compare(tree, self._kept, baseline, present, ignoring={})
@@ -267,11 +267,11 @@ class Fixed:
         self._know_refs(now)
         grave = [place for place in came if place.rpartition("/")[2] == _GIT]
         grave += [one.path for one in change.touched if _CACHES.isdisjoint(one.path.split("/"))]
-        return Found(change, came, tuple(grave), moved)
+        return FoundFixed(change, came, tuple(grave), moved)
 
     def put_back(self, found: FixedChange, folder: Path) -> tuple[str, ...]:
         """Puts everything back, after saving the found state to `folder`. Returns the paths for which that failed."""
-        assert isinstance(found, Found)
+        assert isinstance(found, FoundFixed)
         if found.change is None:
             return ()
         unsaved = save_edit(found.change, folder) if found.change.touched else ()
@@ -294,7 +294,7 @@ class Fixed:
         with self._tree() as tree:
             return self._take(tree, self._tops, self._baseline)
 
-    def _places(self, tree: Reach) -> list[str]:
+    def _places(self, tree: TreeLinks) -> list[str]:
         """Where places of this kind are, judged by names only."""
         with tree.top() as fd:
             found = [*_find(fd, "", self._own, 1)]
@@ -305,7 +305,7 @@ class Fixed:
         outer = {name for name in found if not any(name.startswith(f"{other}/") for other in found)}
         return sorted(name for name in outer if not any(_is_within(name, place) for place in self._opened))
 
-    def _take(self, tree: Reach, places: Iterable[str], earlier: Snapshot | None) -> Snapshot:
+    def _take(self, tree: TreeLinks, places: Iterable[str], earlier: Snapshot | None) -> Snapshot:
         entered, closed = [], {}
         for place in places:
             found = _look(tree, place) if place.rpartition("/")[2] != _GIT and self.walled else None
@@ -326,8 +326,8 @@ class Fixed:
         return found
 
     @contextmanager
-    def _tree(self) -> Iterator[Reach]:
-        with named_failures(str(self._root)), Reach(self._root) as tree:
+    def _tree(self) -> Iterator[TreeLinks]:
+        with named_failures(str(self._root)), TreeLinks(self._root) as tree:
             yield tree
 
 
@@ -380,13 +380,13 @@ def _inside(root: Path, place: Path) -> str:
     return "" if name == "." else name
 
 
-def _look(tree: Reach, place: str) -> os.stat_result | None:
+def _look(tree: TreeLinks, place: str) -> os.stat_result | None:
     with suppress(WriteRefused):
         return tree.look(place)
     return None
 
 
-def _moved_out(tree: Reach, place: str, folders: Iterable[Path], name: str) -> bool:
+def _moved_out(tree: TreeLinks, place: str, folders: Iterable[Path], name: str) -> bool:
     """Moves it whole, to the first folder on the same file system."""
     for folder in folders:
         try:

@@ -11,10 +11,10 @@ from functools import partial
 from pathlib import Path
 
 from ganger.errors import RollbackFailed, WriteRefused, is_of_machine
-from ganger.workspaces.direct.edits import InPlace
-from ganger.workspaces.files.snapshot import Entry
+from ganger.workspaces.direct.edits import FolderEdits
+from ganger.workspaces.files.snapshot import FileEntry
 from ganger.workspaces.files.tree import Draft, FileImage, parents_of
-from ganger.workspaces.files.tree_links import Reach
+from ganger.workspaces.files.tree_links import TreeLinks
 from ganger.workspaces.refusals import failure_for
 
 _TAG = "undo"
@@ -27,8 +27,8 @@ class Undo:
     The content at a path of `sparing` exists nowhere else: it is moved to `aside`, never removed.
     """
 
-    tree: Reach
-    change: InPlace
+    tree: TreeLinks
+    change: FolderEdits
     aside: Path
     sparing: frozenset[str] = frozenset()
     _failed: set[str] = field(default_factory=set)
@@ -118,7 +118,7 @@ class Undo:
         if self._occupied(folder) is None:
             self.tree.make_directories((*parents_of(folder), folder))
 
-    def _restore(self, path: str, before: Entry) -> None:
+    def _restore(self, path: str, before: FileEntry) -> None:
         if self._is_as_before(path, before):
             return
         data = self.change.kept.read(before.digest) if before.has_digest else None
@@ -137,7 +137,7 @@ class Undo:
             draft = Draft(data, stat.S_IMODE(before.mode), (before.uid, before.gid), before.mtime_ns)
             self.tree.restore(path, draft, tag=_TAG)
 
-    def _is_as_before(self, path: str, before: Entry) -> bool:
+    def _is_as_before(self, path: str, before: FileEntry) -> bool:
         found = self._occupied(path)
         if found is None or stat.S_IFMT(found.st_mode) != stat.S_IFMT(before.mode):
             return False
@@ -171,7 +171,7 @@ class Undo:
         for folder in folders:
             self._guarded("", partial(self.tree.sync, [folder]))
 
-    def _verify(self, path: str, before: Entry | None) -> None:
+    def _verify(self, path: str, before: FileEntry | None) -> None:
         found = self._occupied(path)
         if before is not None:
             as_before = self._is_as_before(path, before)

@@ -13,13 +13,13 @@ from typing import TypeVar
 
 from ganger.errors import NotFoundError
 from ganger.ports import Change, Restored, Rules, Touched
-from ganger.workspaces.direct.edits import InPlace, compare, save_edit
+from ganger.workspaces.direct.edits import FolderEdits, compare, save_edit
 from ganger.workspaces.direct.undo import Undo
 from ganger.workspaces.files.baseline import Baseline
-from ganger.workspaces.files.content_store import DEFAULT_LIMIT_BYTES, Kept
-from ganger.workspaces.files.snapshot import Entry, Snapshot, look_at, take
+from ganger.workspaces.files.content_store import DEFAULT_LIMIT_BYTES, ContentStore
+from ganger.workspaces.files.snapshot import FileEntry, Snapshot, look_at, take
 from ganger.workspaces.files.tree import parents_of
-from ganger.workspaces.files.tree_links import Reach
+from ganger.workspaces.files.tree_links import TreeLinks
 from ganger.workspaces.gates.gates import Gates
 from ganger.workspaces.refusals import named_failures, refused
 from ganger.workspaces.rules.artifacts import is_generated
@@ -28,7 +28,7 @@ from ganger.workspaces.safeguards import ChangeLimits, require
 _T = TypeVar("_T")
 
 
-class Watch:
+class FolderWatch:
     """Watches one folder for one attempt at a time. `folder` is Ganger's own, on the same file system if possible."""
 
     def __init__(
@@ -42,7 +42,7 @@ class Watch:
     ) -> None:
         self._root = Path(os.path.realpath(root))
         self._aside = folder / "aside"
-        self._kept = Kept(folder / "contents", limit_bytes)
+        self._kept = ContentStore(folder / "contents", limit_bytes)
         self._record = Baseline(folder / "baseline", self._root)
         self._skip = _without(self._root, folder, skip)
         self._now_ns = now_ns
@@ -73,18 +73,18 @@ class Watch:
         self._kept.covers(self._baseline)
         return True
 
-    def changed(self, ignoring: Mapping[str, str] | None = None) -> InPlace:
+    def changed(self, ignoring: Mapping[str, str] | None = None) -> FolderEdits:
         """Everything that differs from the baseline, except paths with exactly the digest that Ganger wrote.
 
         An empty digest stands for a path that Ganger removed.
         """
         return self._compare(ignoring or {}, None)
 
-    def drifted(self, paths: Callable[[str], bool]) -> InPlace:
+    def drifted(self, paths: Callable[[str], bool]) -> FolderEdits:
         """Of these paths, those that now differ from the baseline, with the entries that block them."""
         return self._compare({}, paths)
 
-    def undo(self, change: InPlace) -> tuple[str, ...]:
+    def undo(self, change: FolderEdits) -> tuple[str, ...]:
         """Puts everything in the change back; returns the paths for which that was not possible.
 
         Content that the last `save` could not save is moved out of the project instead of being removed.
@@ -92,18 +92,18 @@ class Watch:
         with self._tree() as tree:
             return Undo(tree, change, self._aside, self._unsaved).run()
 
-    def restore(self, drift: InPlace) -> tuple[str, ...]:
+    def restore(self, drift: FolderEdits) -> tuple[str, ...]:
         """Does the same for what `drifted` found."""
         return self.undo(drift)
 
-    def save(self, change: InPlace, folder: Path, *, contents: bool = True) -> tuple[str, ...]:
+    def save(self, change: FolderEdits, folder: Path, *, contents: bool = True) -> tuple[str, ...]:
         """Saves the change, with a summary; returns the files that could not be saved. An earlier save is not changed:
         what it does not hold goes to a folder beside it."""
         unsaved = save_edit(change, folder, contents=contents)
         self._unsaved = frozenset(unsaved)
         return unsaved
 
-    def accept(self, change: InPlace) -> None:
+    def accept(self, change: FolderEdits) -> None:
         """Accepts the change: its paths' present state becomes part of the baseline."""
         paths = [*(one.path for one in change.touched), *change.permissions]
         if not change.is_nothing:
@@ -112,7 +112,7 @@ class Watch:
     def absorb(self, written: Mapping[str, str]) -> None:
         """Takes Ganger's own writes during an attempt into the baseline; a path with another digest than given is left
         for `changed` to find."""
-        files: dict[str, Entry] = {}
+        files: dict[str, FileEntry] = {}
         folders: dict[str, int] = {}
         adopted: list[str] = []
         with self._tree() as tree:
@@ -131,7 +131,7 @@ class Watch:
         with self._tree() as tree:
             return take(tree, self._skip, self._need(), self._now_ns())
 
-    def _compare(self, ignoring: Mapping[str, str], only: Callable[[str], bool] | None) -> InPlace:
+    def _compare(self, ignoring: Mapping[str, str], only: Callable[[str], bool] | None) -> FolderEdits:
         baseline = self._need()
         with self._tree() as tree:
             present = take(tree, self._skip, baseline, self._now_ns())
@@ -150,15 +150,15 @@ class Watch:
         with self._tree() as tree:
             self._establish(tree, Snapshot(baseline.taken_ns, files, modes))
 
-    def _establish(self, tree: Reach, snapshot: Snapshot) -> None:
+    def _establish(self, tree: TreeLinks, snapshot: Snapshot) -> None:
         """Contents are written first: a baseline on disk can always be restored."""
         kept = self._kept.keep(tree, snapshot)
         self._record.save(kept)
         self._baseline = kept
 
     @contextmanager
-    def _tree(self) -> Iterator[Reach]:
-        with named_failures(str(self._root)), Reach(self._root) as tree:
+    def _tree(self) -> Iterator[TreeLinks]:
+        with named_failures(str(self._root)), TreeLinks(self._root) as tree:
             yield tree
 
     def _need(self) -> Snapshot:
@@ -189,9 +189,9 @@ _HARMLESS_GROUPS = frozenset({b"[console_scripts]", b"[gui_scripts]"})
 
 
 class Watching:
-    """The `Watch` port. `path` is the PATH of the checks."""
+    """The `FolderWatch` port. `path` is the PATH of the checks."""
 
-    def __init__(self, root: Path, watch: Watch, limits: ChangeLimits, path: str) -> None:
+    def __init__(self, root: Path, watch: FolderWatch, limits: ChangeLimits, path: str) -> None:
         self._root, self._watch, self._limits, self._path = root, watch, limits, path
         self._seen: Snapshot | None = None
 
@@ -202,7 +202,7 @@ class Watching:
         if not self._watch.resume():
             self._watch.begin()
 
-    def changed(self, ignoring: Mapping[str, str]) -> InPlace:
+    def changed(self, ignoring: Mapping[str, str]) -> FolderEdits:
         return self._watch.changed(ignoring)
 
     def judge(self, change: Change, rules: Rules) -> None:
@@ -227,11 +227,11 @@ class Watching:
         return tuple(name for name in rules.expected if not (self._root / name).is_file())
 
     def undo(self, change: Change) -> tuple[str, ...]:
-        assert isinstance(change, InPlace)
+        assert isinstance(change, FolderEdits)
         return self._watch.undo(change)
 
     def save(self, change: Change, folder: Path, *, contents: bool = True) -> None:
-        assert isinstance(change, InPlace)
+        assert isinstance(change, FolderEdits)
         self._watch.save(change, folder, contents=contents)
 
     def mark(self) -> FolderMark:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ganger.workspaces.files.content_store import write_all
-from ganger.workspaces.files.snapshot import Entry, Snapshot
+from ganger.workspaces.files.snapshot import FileEntry, Snapshot
 from ganger.workspaces.refusals import named_failures
 
 _FORMAT = 1
@@ -23,7 +23,7 @@ class Baseline:
 
     def __init__(self, file: Path, root: Path) -> None:
         self._file, self._root = file, root
-        self._files: dict[str, Entry] = {}
+        self._files: dict[str, FileEntry] = {}
         self._folders: dict[str, int] = {}
         self._first_bytes = self._later_bytes = 0
         self._is_there = False
@@ -62,7 +62,7 @@ class Baseline:
             self._rewrite(_line({"format": _FORMAT, "root": str(self._root), **whole}))
         self._files, self._folders = dict(snapshot.files), dict(snapshot.folders)
 
-    def _knows(self, path: str, entry: Entry) -> bool:
+    def _knows(self, path: str, entry: FileEntry) -> bool:
         known = self._files.get(path)
         if known is entry:
             return True
@@ -73,7 +73,7 @@ class Baseline:
         for path in part.get("gone", ()):
             self._files.pop(path, None)
         for path, fields in part["files"].items():
-            self._files[path] = Entry._make(fields)
+            self._files[path] = FileEntry._make(fields)
         if "folders" in part:
             self._folders = {str(path): int(mode) for path, mode in part["folders"].items()}
         return int(part["taken_ns"])

@@ -13,9 +13,9 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from ganger.workspaces.files.snapshot import Entry, Snapshot, hashed, read_through
+from ganger.workspaces.files.snapshot import FileEntry, Snapshot, hashed, read_through
 from ganger.workspaces.files.tree import sha256_of
-from ganger.workspaces.files.tree_links import Reach
+from ganger.workspaces.files.tree_links import TreeLinks
 from ganger.workspaces.refusals import failure_for, named_failures
 
 DEFAULT_LIMIT_BYTES = 256 << 20
@@ -31,7 +31,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Kept:
+class ContentStore:
     """`whole` is False while something did not fit or cannot be read: a change to it is seen and cannot be undone.
 
     `durable`: the contents survive a power cut. Without it, a lost content is detected by its digest and counts as not
@@ -48,7 +48,7 @@ class Kept:
         self._can_clone = True
         self._numbers = itertools.count()
 
-    def keep(self, tree: Reach, snapshot: Snapshot) -> Snapshot:
+    def keep(self, tree: TreeLinks, snapshot: Snapshot) -> Snapshot:
         """Copies what is not held yet; returns the snapshot with the digests computed on the way."""
         if self.covers(snapshot):
             return snapshot
@@ -164,7 +164,7 @@ class Kept:
 class _Batch:
     """A batch of copies that become durable together."""
 
-    def __init__(self, kept: Kept, tree: Reach, files: dict[str, Entry]) -> None:
+    def __init__(self, kept: ContentStore, tree: TreeLinks, files: dict[str, FileEntry]) -> None:
         self._kept, self._tree, self._files = kept, tree, files
         self._temps: dict[str, tuple[str, int]] = {}
         self._coming: set[str] = set()
@@ -181,7 +181,7 @@ class _Batch:
                 self._kept.forget(name)
             raise
 
-    def _add(self, path: str, seen: Entry) -> None:
+    def _add(self, path: str, seen: FileEntry) -> None:
         fits = self._kept.fits(self._bytes + seen.size)
         found = self._copy(path, seen) if fits else self._only_read(path, seen)
         if found is None:
@@ -189,7 +189,7 @@ class _Batch:
         elif not seen.has_digest or seen.digest == found.digest:
             self._files[path] = found
 
-    def _copy(self, path: str, seen: Entry) -> Entry | None:
+    def _copy(self, path: str, seen: FileEntry) -> FileEntry | None:
         name, fd = self._kept.new_file()
         try:
             if seen.is_link:
@@ -202,7 +202,7 @@ class _Batch:
             if name not in self._temps:
                 self._kept.forget(name)
 
-    def _copy_target(self, name: str, fd: int, path: str, seen: Entry) -> Entry | None:
+    def _copy_target(self, name: str, fd: int, path: str, seen: FileEntry) -> FileEntry | None:
         try:
             target = self._tree.target(path)
         except OSError:
@@ -212,14 +212,14 @@ class _Batch:
         self._note(name, found)
         return found
 
-    def _note(self, name: str, found: Entry | None) -> None:
+    def _note(self, name: str, found: FileEntry | None) -> None:
         if found is None or not found.has_digest or found.digest in self._coming or self._kept.has(found.digest):
             return
         self._temps[name] = (found.digest, found.size)
         self._coming.add(found.digest)
         self._bytes += found.size
 
-    def _only_read(self, path: str, seen: Entry) -> Entry | None:
+    def _only_read(self, path: str, seen: FileEntry) -> FileEntry | None:
         """For a file that does not fit: its digest still shows a change, unless it is too large to be judged at all."""
         if seen.has_digest:
             return seen

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ganger.errors import WriteRefused
 from ganger.ports import Side
-from ganger.workspaces.files.tree_links import Reach
+from ganger.workspaces.files.tree_links import TreeLinks
 from ganger.workspaces.refusals import failure_for
 
 MOST_LEVELS = 100
@@ -32,7 +32,7 @@ _STEP = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _UNREAD = "unread:"
 
 
-class Entry(NamedTuple):
+class FileEntry(NamedTuple):
     """One path that is not a plain folder. `digest` is empty before the first read, and begins with `unread:` when the
     file cannot be read; a folder that cannot be opened is an entry too."""
 
@@ -61,11 +61,11 @@ class Entry(NamedTuple):
     def is_unread(self) -> bool:
         return self.digest.startswith(_UNREAD)
 
-    def unread(self) -> Entry:
+    def unread(self) -> FileEntry:
         """Identified by its inode and times only, and equal to nothing else."""
         return self._replace(digest=f"{_UNREAD}{self.ino}:{self.size}:{self.mtime_ns}:{self.ctime_ns}")
 
-    def is_like(self, other: Entry) -> bool:
+    def is_like(self, other: FileEntry) -> bool:
         """Whether type, content and executable bit are the same; permissions that git does not record are ignored."""
         return self.size == other.size and _same_content(self, other) and _git_mode(self) == _git_mode(other)
 
@@ -73,14 +73,14 @@ class Entry(NamedTuple):
         return Side(_git_mode(self), self.size, self.digest or self.unread().digest)
 
 
-_GIT = Entry(_FOLDER, 0, 0, 0, 0, 0, 0, f"{_UNREAD}git")
+_GIT = FileEntry(_FOLDER, 0, 0, 0, 0, 0, 0, f"{_UNREAD}git")
 
 
-def _same_content(one: Entry, other: Entry) -> bool:
+def _same_content(one: FileEntry, other: FileEntry) -> bool:
     return one is other or (one.digest == other.digest != "")
 
 
-def _git_mode(entry: Entry) -> int:
+def _git_mode(entry: FileEntry) -> int:
     """Git's mode; with set-user-id, set-group-id and sticky bits where set, the bare type where git has no mode."""
     kind = entry.mode & _TYPE
     if kind != _FILE:
@@ -96,7 +96,7 @@ class Snapshot:
     snapshots is the same object in both. `times` hold when an entry was last added to or removed from a folder."""
 
     taken_ns: int
-    files: Mapping[str, Entry]
+    files: Mapping[str, FileEntry]
     folders: Mapping[str, int]
     times: Mapping[str, int] = field(default_factory=dict, compare=False)
 
@@ -115,7 +115,7 @@ class Snapshot:
 
 
 def take(
-    tree: Reach,
+    tree: TreeLinks,
     skip: Callable[[str], bool],
     previous: Snapshot | None,
     now_ns: int,
@@ -141,7 +141,7 @@ def take(
     return Snapshot(now_ns, scan.files, scan.folders, scan.times)
 
 
-def _settle(tree: Reach, path: str, scan: _Scan) -> None:
+def _settle(tree: TreeLinks, path: str, scan: _Scan) -> None:
     known, now = scan.old[path], scan.files[path]
     if known.mode & _TYPE != now.mode & _TYPE or known.size != now.size or now.is_unread:
         return
@@ -157,18 +157,18 @@ class _Scan:
 
     def __init__(self, skip: Callable[[str], bool], previous: Snapshot | None, *, inside_git: bool) -> None:
         self._inside_git = inside_git
-        self.files: dict[str, Entry] = {}
+        self.files: dict[str, FileEntry] = {}
         self.folders: dict[str, int] = {}
         self.times: dict[str, int] = {}
         self.ties: list[str] = []
         self._skip = skip
-        self.old: Mapping[str, Entry] = previous.files if previous else {}
+        self.old: Mapping[str, FileEntry] = previous.files if previous else {}
         self._old_folders: Mapping[str, int] = previous.folders if previous else {}
         taken_ns = previous.taken_ns if previous else 0
         self._young_ns = taken_ns - _TOO_YOUNG_NS
         self._maybe_young_ns = taken_ns - _TOO_YOUNG_ON_COARSE_CLOCKS_NS
 
-    def place(self, tree: Reach, path: str) -> None:
+    def place(self, tree: TreeLinks, path: str) -> None:
         """One place with everything below it; nothing where it does not exist."""
         with suppress(FileNotFoundError, WriteRefused), tree.holding(path) as (fd, name):
             now = os.stat(name, dir_fd=fd, follow_symlinks=False)
@@ -213,7 +213,7 @@ class _Scan:
         for name, now in below:
             self._step(fd, name, above + name, now, level)
 
-    def _is_young(self, known: Entry) -> bool:
+    def _is_young(self, known: FileEntry) -> bool:
         return known.ctime_ns >= self._young_ns or known.ctime_ns % _SECOND == 0
 
     def _step(self, above_fd: int, name: str, path: str, now: os.stat_result, level: int) -> None:
@@ -255,12 +255,12 @@ class _Scan:
         self.files[path] = known if known == sealed else sealed
 
 
-def _is_same(was: Entry | None, now: Entry) -> bool:
+def _is_same(was: FileEntry | None, now: FileEntry) -> bool:
     """The same inode, untouched; whether it was read makes no difference."""
     return was is not None and was[:-1] == now[:-1]
 
 
-def still(last: Snapshot | None, path: str, now: Entry) -> Entry | None:
+def still(last: Snapshot | None, path: str, now: FileEntry) -> FileEntry | None:
     """The entry with its earlier digest, if no change since then can have gone unseen."""
     known = last.files.get(path) if last is not None else None
     if last is None or known is None or not known.has_digest or known._replace(digest="") != now:
@@ -268,7 +268,7 @@ def still(last: Snapshot | None, path: str, now: Entry) -> Entry | None:
     return known if known.ctime_ns < last.taken_ns - _TOO_YOUNG_ON_COARSE_CLOCKS_NS else None
 
 
-def look_at(tree: Reach, path: str) -> Entry | None:
+def look_at(tree: TreeLinks, path: str) -> FileEntry | None:
     """One path with its digest; None when it does not exist or is a folder."""
     try:
         now = tree.look(path)
@@ -277,10 +277,12 @@ def look_at(tree: Reach, path: str) -> Entry | None:
     return None if now is None or now.st_mode & _TYPE == _FOLDER else read_through(tree, path, _entry(now))
 
 
-def _entry(now: os.stat_result) -> Entry:
+def _entry(now: os.stat_result) -> FileEntry:
     """An entry from a stat. A special file has no content: it is unchanged while its inode is the same."""
     digest = "" if now.st_mode & _TYPE in (_FILE, _LINK, _FOLDER) else f"{_UNREAD}{now.st_ino}"
-    return Entry(now.st_mode, now.st_size, now.st_mtime_ns, now.st_ino, now.st_ctime_ns, now.st_uid, now.st_gid, digest)
+    return FileEntry(
+        now.st_mode, now.st_size, now.st_mtime_ns, now.st_ino, now.st_ctime_ns, now.st_uid, now.st_gid, digest
+    )
 
 
 def hashed(fd: int, size: int) -> str:
@@ -294,8 +296,8 @@ def hashed(fd: int, size: int) -> str:
 
 
 def read_through(
-    tree: Reach, path: str, seen: Entry, reader: Callable[[int, int], str] = hashed, *, tries: int = 3
-) -> Entry | None:
+    tree: TreeLinks, path: str, seen: FileEntry, reader: Callable[[int, int], str] = hashed, *, tries: int = 3
+) -> FileEntry | None:
     """The entry with its digest, read between two equal stats if possible; None when it no longer exists.
 
     `reader` gets the open file and its size and returns the digest.

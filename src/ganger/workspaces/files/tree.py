@@ -43,7 +43,7 @@ class FileImage:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class TreeEntry:
     """A regular file, completely read."""
 
     image: FileImage
@@ -96,13 +96,13 @@ class Tree:
             return _entry(directory, name)
         return None
 
-    def read(self, path: str, limit_bytes: int) -> Found | None:
+    def read(self, path: str, limit_bytes: int) -> TreeEntry | None:
         """A regular file's bytes and image; None when missing, refused when it is anything else or too large."""
         with suppress(FileNotFoundError), self._parent(path) as (directory, name), _opened(directory, name, path) as fd:
             data = _read_bounded(fd, limit_bytes)
             if len(data) > limit_bytes:
                 raise refused(path, "TOO_LARGE", f"the file is larger than the limit of {limit_bytes} bytes")
-            return Found(_image(os.fstat(fd), sha256_of(data), len(data)), data)
+            return TreeEntry(_image(os.fstat(fd), sha256_of(data), len(data)), data)
         return None
 
     def read_file(self, path: str, *, limit: int) -> bytes:

@@ -16,7 +16,7 @@ _CONTENT = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOE
 _HANDLE = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Reach(Tree):
+class TreeLinks(Tree):
     """A tree that can also be searched and repaired."""
 
     @contextmanager

@@ -62,7 +62,7 @@ _SEPARATORS = frozenset({"&&", "||", ";", "|", "&", "(", ")", "|&", ";;", "\n"})
 
 
 @dataclass(frozen=True, slots=True)
-class Orders:
+class CommandOrders:
     """`named` are paths from the root; they may not exist.
 
     `run` are those of them that are run; `roots` are folders Python imports from, whatever they hold; `suites` are
@@ -81,20 +81,22 @@ class Orders:
     program_folders: frozenset[str] = frozenset()
 
 
-def read_orders(commands: Iterable[str]) -> Orders:
+def read_orders(commands: Iterable[str]) -> CommandOrders:
     """Everything these command lines call and name."""
     return _orders(tuple(commands))
 
 
 # Cached, because the tasks of a run share their profiles.
 @lru_cache(maxsize=256)
-def _orders(commands: tuple[str, ...]) -> Orders:
-    return merged([Orders(folders=frozenset({""})), *(_step(*step) for text in commands for step in _steps(text, 0))])
+def _orders(commands: tuple[str, ...]) -> CommandOrders:
+    return merged(
+        [CommandOrders(folders=frozenset({""})), *(_step(*step) for text in commands for step in _steps(text, 0))]
+    )
 
 
-def merged(orders: Sequence[Orders]) -> Orders:
+def merged(orders: Sequence[CommandOrders]) -> CommandOrders:
     """The union of several results."""
-    return Orders(
+    return CommandOrders(
         frozenset().union(*(one.programs for one in orders)),
         frozenset().union(*(one.folders for one in orders)),
         frozenset().union(*(one.named for one in orders)),
@@ -170,7 +172,7 @@ def _carried(argv: tuple[str, ...]) -> Iterator[str]:
             return
 
 
-def _step(argv: tuple[str, ...], cwd: str) -> Orders:
+def _step(argv: tuple[str, ...], cwd: str) -> CommandOrders:
     programs, at = _programs(argv)
     words = argv[at:]
     last = programs[-1] if programs else ""
@@ -187,7 +189,7 @@ def _step(argv: tuple[str, ...], cwd: str) -> Orders:
     folders = {_normal(cwd, "."), *reached, *(posixpath.dirname(path) for path in reached)}
     if TEST_RUNNERS.isdisjoint(programs) and "--test" not in argv and not _tests_django(words):
         named = {path for path in named if not _is_product(path)}
-    return Orders(
+    return CommandOrders(
         frozenset(programs),
         frozenset(folders),
         frozenset(named - {""}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 
-from ganger.workspaces.gates.recipes import Read, Step, unfolded
+from ganger.workspaces.gates.recipes import Read, RecipeStep, unfolded
 
 _PYTEST = r"[1-9][0-9]* passed"
 _UNITTEST = r"Ran [1-9][0-9]* tests? in [0-9.]+s\s+OK"
@@ -53,7 +53,7 @@ def is_quiet_pytest(read: Read) -> bool:
     return any(word in ("-q", "--quiet") for word in _added_options(read))
 
 
-def _printed_by(step: Step, read: Read) -> str:
+def _printed_by(step: RecipeStep, read: Read) -> str:
     programs, words = step.programs, list(step.argv)
     last = programs[-1] if programs else ""
     if last in ("pytest", "py.test"):

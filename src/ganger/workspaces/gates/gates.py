@@ -31,7 +31,7 @@ from ganger.workspaces.gates.files import (
 )
 from ganger.workspaces.gates.make import MAKEFILES, only_adds, words_of
 from ganger.workspaces.gates.packages import changed_script
-from ganger.workspaces.gates.scripts import Reach, reach_of
+from ganger.workspaces.gates.scripts import ScriptReach, reach_of
 from ganger.workspaces.gates.shadows import Known, shadow_of
 from ganger.workspaces.gates.shortcuts import shortcut_in
 from ganger.workspaces.rules.protected import folded_parts
@@ -156,7 +156,7 @@ class Gates:
         self._orders = read_orders(verify)
         self._declared = frozenset(declared)
         self._doctests = any("doctest" in command for command in verify)
-        self._known: Reach | None = None
+        self._known: ScriptReach | None = None
         self._of_all = Known(self._declared)
 
     def gate_of(self, touched: Touched, change: Change) -> str | None:
@@ -192,7 +192,7 @@ class Gates:
         wanted = row.runs.split()
         return not wanted or not self._reach(change).orders.programs.isdisjoint(wanted)
 
-    def _reach(self, change: Change) -> Reach:
+    def _reach(self, change: Change) -> ScriptReach:
         if self._known is None:
             self._known = reach_of(self._orders, lambda path: _base(change, path))
         return self._known

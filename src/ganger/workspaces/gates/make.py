@@ -44,7 +44,7 @@ _MADE_ANYWAY = listed("makefile Makefile GNUmakefile FORCE all default")
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class MakeRule:
     """One target, its prerequisites and its commands."""
 
     target: str
@@ -59,7 +59,7 @@ class Makefile:
     `searched` are patterns and the folders in which make also looks for files of such names.
     """
 
-    rules: tuple[Rule, ...]
+    rules: tuple[MakeRule, ...]
     included: tuple[str, ...]
     asked_for: tuple[str, ...] = ()
     searched: tuple[tuple[str, str], ...] = ()
@@ -82,7 +82,7 @@ class Makefile:
             self.searched,
         )
 
-    def rules_for(self, goals: Collection[str]) -> list[Rule]:
+    def rules_for(self, goals: Collection[str]) -> list[MakeRule]:
         """Pattern rules are always among them."""
         targets = [rule.target for rule in self.rules]
         wanted = [goal for goal in goals if goal in targets] or (targets if goals else _default_goal(targets))
@@ -104,7 +104,7 @@ class Made:
     """Targets by name, pattern rules, and prerequisites without a rule."""
 
     targets: frozenset[str]
-    patterns: tuple[Rule, ...]
+    patterns: tuple[MakeRule, ...]
     needed: frozenset[str]
     searched: tuple[tuple[str, str], ...] = ()
 
@@ -132,7 +132,7 @@ class Made:
             return True
         return any(self._is_made_by(rule, path, exists) for rule in self.patterns)
 
-    def _is_made_by(self, rule: Rule, path: str, exists: Callable[[str], bool]) -> bool:
+    def _is_made_by(self, rule: MakeRule, path: str, exists: Callable[[str], bool]) -> bool:
         before, _, after = rule.target.partition("%")
         if not path.startswith(before) or not path.endswith(after) or len(path) <= len(before) + len(after):
             return False
@@ -171,7 +171,7 @@ def read_makefile(text: str) -> Makefile:
             rules.append(
                 (rule[1].rstrip("& ").split(), rule[2].split(), [_command(rule[3], variables)] if rule[3] else [])
             )
-    flat = (Rule(target, tuple(needs), tuple(run)) for targets, needs, run in rules for target in targets)
+    flat = (MakeRule(target, tuple(needs), tuple(run)) for targets, needs, run in rules for target in targets)
     return Makefile(tuple(flat), tuple(included), tuple(asked_for), tuple(_searched(plain, variables)))
 
 

@@ -18,7 +18,7 @@ Read = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RecipeStep:
     """One program with its arguments, and the folder it runs in, from the root ("" is the root itself)."""
 
     argv: tuple[str, ...]
@@ -30,16 +30,16 @@ class Step:
         return programs_of(self.argv)
 
 
-def unfolded(command: str, read: Read, cwd: str = "") -> list[Step]:
+def unfolded(command: str, read: Read, cwd: str = "") -> list[RecipeStep]:
     """`read` gives the text of a project file, None where it does not exist. A call that cannot be resolved stays as it
     is."""
     return list(_unfolded(command, read, cwd, _DEEPEST))
 
 
-def _unfolded(command: str, read: Read, cwd: str, depth: int) -> Iterator[Step]:
+def _unfolded(command: str, read: Read, cwd: str, depth: int) -> Iterator[RecipeStep]:
     for argv, inner in steps_of(command):
         place = _normal(posixpath.join(cwd, inner))
-        step = Step(argv, place)
+        step = RecipeStep(argv, place)
         lines = _lines_of(step, read)[:_MOST_LINES] if depth else []
         for line in lines:
             yield from _unfolded(line, read, place, depth - 1)
@@ -47,7 +47,7 @@ def _unfolded(command: str, read: Read, cwd: str, depth: int) -> Iterator[Step]:
             yield step
 
 
-def _lines_of(step: Step, read: Read) -> list[str]:
+def _lines_of(step: RecipeStep, read: Read) -> list[str]:
     programs = step.programs
     last = programs[-1] if programs else ""
     words = [word for word in step.argv[1:] if word[:1] != "-" and "=" not in word]

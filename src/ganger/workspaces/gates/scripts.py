@@ -15,7 +15,7 @@ from ganger.workspaces.gates.commands import (
     PACKAGERS,
     SHELLS,
     TEST_RUNNERS,
-    Orders,
+    CommandOrders,
     merged,
     read_orders,
 )
@@ -158,7 +158,7 @@ ReadBase = Callable[[str], bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class ScriptReach:
     """`files` maps a path to the script that uses it; `orders` is the text of all commands and scripts.
 
     `texts` is what scripts say about folders. `make_words` is None where some makefile could not be read.
@@ -167,7 +167,7 @@ class Reach:
     """
 
     files: Mapping[str, str]
-    orders: Orders
+    orders: CommandOrders
     texts: Mapping[str, str]
     makefiles: frozenset[str]
     make_words: frozenset[str] | None
@@ -194,7 +194,7 @@ class Reach:
         )
 
 
-def reach_of(orders: Orders, read_base: ReadBase) -> Reach:
+def reach_of(orders: CommandOrders, read_base: ReadBase) -> ScriptReach:
     """Files that the commands name directly are not included."""
     walk = _Walk(orders, read_base)
     for _ in range(_DEEP):
@@ -203,13 +203,13 @@ def reach_of(orders: Orders, read_base: ReadBase) -> Reach:
     makes = frozenset(path for path in walk.texts if path in walk.makefiles)
     words = frozenset().union(*(words_of(walk.texts[path]) for path in makes)) if walk.all_included else None
     scripts = {path: _told_by(path, text) for path, text in walk.texts.items() if path not in makes}
-    return Reach(files, merged(walk.orders), scripts, makes, words, walk.optional, walk.made)
+    return ScriptReach(files, merged(walk.orders), scripts, makes, words, walk.optional, walk.made)
 
 
 class _Walk:
     """Follows the commands to the files they use, step by step."""
 
-    def __init__(self, orders: Orders, read_base: ReadBase) -> None:
+    def __init__(self, orders: CommandOrders, read_base: ReadBase) -> None:
         self.files: dict[str, str] = {}
         self.orders = [orders]
         self.texts: dict[str, str] = {}
@@ -252,7 +252,7 @@ class _Walk:
             lines = [line for line in map(str.strip, text.splitlines()) if line and not line.startswith("#")]
             self._follow(user, folder, lines, text)
 
-    def _read_makefile(self, user: str, folder: str, known: Orders) -> None:
+    def _read_makefile(self, user: str, folder: str, known: CommandOrders) -> None:
         text = self._text(user)
         if not text:
             return
@@ -279,10 +279,10 @@ class _Walk:
         else:
             self.all_included = False
             self._read_if_there(user, [path])
-            self.orders.append(Orders(suites=frozenset({(posixpath.dirname(path), path)})))
+            self.orders.append(CommandOrders(suites=frozenset({(posixpath.dirname(path), path)})))
         return text
 
-    def _read_package(self, user: str, known: Orders) -> None:
+    def _read_package(self, user: str, known: CommandOrders) -> None:
         scripts = package_scripts(self._text(user))
         reached = reached_scripts(scripts, known.scripts)
         lines = [line for name, line in scripts.items() if name in reached]
@@ -293,7 +293,7 @@ class _Walk:
         orders = read_orders(lines)
         called = [read_orders([line]) for line in lines if _CALLS.search(line)]
         folders = {posixpath.join(folder, place) for one in called for place in one.folders if place}
-        self.orders.append(Orders(orders.programs, frozenset(folders), frozenset(), frozenset(), *_told(orders)))
+        self.orders.append(CommandOrders(orders.programs, frozenset(folders), frozenset(), frozenset(), *_told(orders)))
         self._read_if_there(user, optional_files(text, folder))
         self._search_first(text, folder)
         self._use(user, (path for path in sorted(orders.named) if _belongs(path, folder)))
@@ -301,7 +301,7 @@ class _Walk:
 
     def _search_first(self, text: str, folder: str) -> None:
         programs, modules = (frozenset(searched_first(name, text, folder)) for name in ("PATH", "PYTHONPATH"))
-        self.orders.append(Orders(program_folders=programs, roots=modules))
+        self.orders.append(CommandOrders(program_folders=programs, roots=modules))
 
     def _read_if_there(self, user: str, globs: Iterable[str]) -> None:
         for glob in globs:
@@ -313,7 +313,7 @@ class _Walk:
                 self.files.setdefault(path, user)
 
 
-def _told(orders: Orders) -> tuple[frozenset[str], frozenset[tuple[str, str]], frozenset[str], frozenset[str]]:
+def _told(orders: CommandOrders) -> tuple[frozenset[str], frozenset[tuple[str, str]], frozenset[str], frozenset[str]]:
     return orders.roots, orders.suites, orders.goals, orders.scripts
 
 

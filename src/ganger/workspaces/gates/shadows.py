@@ -19,7 +19,7 @@ from ganger.workspaces.gates.commands import is_known_program
 from ganger.workspaces.gates.files import TEST_FOLDERS
 from ganger.workspaces.gates.imports import Layout, base_text, is_test_module, module_place, optional_modules
 from ganger.workspaces.gates.make import Made
-from ganger.workspaces.gates.scripts import PRODUCT_FOLDERS, TOOL_FOLDERS, Reach
+from ganger.workspaces.gates.scripts import PRODUCT_FOLDERS, TOOL_FOLDERS, ScriptReach
 from ganger.workspaces.rules.line_counts import listed
 
 # The order in which an import without a suffix is resolved; folders come last.
@@ -78,7 +78,7 @@ class Known:
         return self._dependencies
 
 
-def shadow_of(touched: Touched, change: Change, reach: Reach, known: Known) -> str | None:
+def shadow_of(touched: Touched, change: Change, reach: ScriptReach, known: Known) -> str | None:
     """Why this new path would change what a check reads, as the part of a sentence."""
     declared = known.declared
     return (
@@ -109,7 +109,7 @@ def _stays(path: str, change: Change) -> bool:
 # --- what is built, what is sourced --------------------------------------------------------------------------------
 
 
-def _finished(path: str, change: Change, reach: Reach) -> str | None:
+def _finished(path: str, change: Change, reach: ScriptReach) -> str | None:
     for folder, made in reach.made.items():
         prefix = f"{folder}/" if folder else ""
         if not path.startswith(prefix):
@@ -136,7 +136,7 @@ def _made_or_found(name: str, place: str, made: Made, exists: Callable[[str], bo
     return f"make would read it in place of {later!r}" if later else None
 
 
-def _program(touched: Touched, reach: Reach, declared: Collection[str]) -> str | None:
+def _program(touched: Touched, reach: ScriptReach, declared: Collection[str]) -> str | None:
     """A program in a folder that a check puts first in PATH."""
     folder, _, name = touched.path.rpartition("/")
     if folder not in reach.orders.program_folders or touched.path in declared:
@@ -146,7 +146,7 @@ def _program(touched: Touched, reach: Reach, declared: Collection[str]) -> str |
     return f"it would run in place of the program {name!r}" if is_there else None
 
 
-def _read_if_there(path: str, reach: Reach, declared: Collection[str]) -> str | None:
+def _read_if_there(path: str, reach: ScriptReach, declared: Collection[str]) -> str | None:
     user = None if path in declared else reach.reader_of(path)
     return f"the check {user!r} reads it if it exists" if user else None
 
@@ -154,7 +154,7 @@ def _read_if_there(path: str, reach: Reach, declared: Collection[str]) -> str | 
 # --- Python --------------------------------------------------------------------------------------------------------
 
 
-def _runs_python(reach: Reach) -> bool:
+def _runs_python(reach: ScriptReach) -> bool:
     return any(_PYTHON_RUNS.fullmatch(program) for program in reach.orders.programs)
 
 
@@ -183,7 +183,7 @@ def _package_over_module(touched: Touched, change: Change) -> str | None:
     return None
 
 
-def _new_root(path: str, change: Change, reach: Reach) -> str | None:
+def _new_root(path: str, change: Change, reach: ScriptReach) -> str | None:
     """pytest takes the nearest such file above the tests as the project's top folder and looks no higher."""
     folder, _, name = path.rpartition("/")
     is_top = folder.rpartition("/")[2].lower() in TEST_FOLDERS or folder in reach.orders.folders
@@ -192,17 +192,17 @@ def _new_root(path: str, change: Change, reach: Reach) -> str | None:
     return None
 
 
-def _roots(change: Change, reach: Reach, known: Known) -> set[str]:
+def _roots(change: Change, reach: ScriptReach, known: Known) -> set[str]:
     """Folders Python imports from, apart from test folders."""
     configured = known.layout(change).python_path() if _puts_folders(reach) else set()
     return {"", *reach.orders.roots, *configured}
 
 
-def _puts_folders(reach: Reach) -> bool:
+def _puts_folders(reach: ScriptReach) -> bool:
     return not reach.orders.programs.isdisjoint(_PUT_FOLDERS) and "importlib" not in reach.orders.named
 
 
-def _over_the_product(touched: Touched, change: Change, reach: Reach, known: Known) -> str | None:
+def _over_the_product(touched: Touched, change: Change, reach: ScriptReach, known: Known) -> str | None:
     """The folder a check runs in comes before the product's folder, and test folders come before both."""
     path = touched.path
     folder, module = module_place(path)
@@ -255,7 +255,7 @@ def _was_module(inner: str, change: Change) -> bool:
     return was_there(f"{inner}.py", change) or was_there(f"{inner}/__init__.py", change)
 
 
-def _imported_if_there(path: str, change: Change, reach: Reach, known: Known) -> str | None:
+def _imported_if_there(path: str, change: Change, reach: ScriptReach, known: Known) -> str | None:
     """`try: import settings` in a check or a test that also runs without it."""
     folder, module = module_place(path)
     if not module or path in known.declared or not _runs_python(reach):
@@ -277,7 +277,7 @@ def _imported_if_there(path: str, change: Change, reach: Reach, known: Known) ->
     return None
 
 
-def _code_of_checks(folder: str, change: Change, reach: Reach, known: Known) -> Iterator[tuple[str, str]]:
+def _code_of_checks(folder: str, change: Change, reach: ScriptReach, known: Known) -> Iterator[tuple[str, str]]:
     yield from ((user, text) for user, text in reach.texts.items() if user.endswith(".py"))
     layout = known.layout(change)
     tops = {one for one in change.names_before("") if one.lower() in TEST_FOLDERS}
@@ -294,7 +294,7 @@ def _is_product(root: str, name: str, user: str, change: Change) -> bool:
     return bool(rest) and bool(change.names_before(place)) and not among_tests and not user.startswith(f"{place}/")
 
 
-def _over_a_dependency(path: str, change: Change, reach: Reach, known: Known) -> str | None:
+def _over_a_dependency(path: str, change: Change, reach: ScriptReach, known: Known) -> str | None:
     folder, module = module_place(path)
     is_root = folder in {"", "src", *reach.orders.roots} or folder.rpartition("/")[2].lower() in TEST_FOLDERS
     if not module or not is_root or not _runs_python(reach):
@@ -378,7 +378,7 @@ def _boundary(path: str, change: Change, declared: Collection[str]) -> str | Non
     return f"it would make a separate package of {folder!r}, which has files already"
 
 
-def _automatic_mock(path: str, reach: Reach) -> str | None:
+def _automatic_mock(path: str, reach: ScriptReach) -> str | None:
     """jest uses files in `__mocks__` beside node_modules in place of the packages, without any setting."""
     if path.startswith("__mocks__/") and not reach.orders.programs.isdisjoint(("jest", "react-scripts")):
         return "jest would load it in place of the package of its name"

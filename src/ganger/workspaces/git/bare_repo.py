@@ -16,7 +16,7 @@ from pathlib import Path
 from ganger.errors import GangerError
 from ganger.local.scratch import prefix, scratch_folder
 from ganger.workspaces.files.removal import discard
-from ganger.workspaces.git.git import BYTE_EXACT, LONG_SEC, Call, Git, is_object, require_object, unjudged
+from ganger.workspaces.git.git import BYTE_EXACT, LONG_SEC, Git, GitCall, is_object, require_object, unjudged
 from ganger.workspaces.git.settings import RunRefs
 
 _LOCK_LOOKS = 50
@@ -42,7 +42,7 @@ _CONFIG = """[core]
 {extensions}"""
 
 
-class Bare:
+class BareRepo:
     """One per project, shared by its runs. `shared`: other users of this machine can read the objects."""
 
     def __init__(self, project: Path, store: Path, *, shared: bool = False) -> None:
@@ -76,7 +76,7 @@ class Bare:
         words += ["--no-hardlinks"] if self._shared else []
         doing = f"copying the repository of {self.project}"
         with _trusting() as environment:
-            call = Call((*words, "--", str(self.project), str(made)), doing, environment=environment)
+            call = GitCall((*words, "--", str(self.project), str(made)), doing, environment=environment)
             Git(made).call(_long(call))
         git = Git(made)
         kind = git.ask("rev-parse", "--show-object-format", doing=doing).text
@@ -144,7 +144,7 @@ class Bare:
     def _fetch(self, ref: str, doing: str) -> None:
         words = ("fetch", *_FETCH, "--update-shallow", "--", str(self.project), f"+HEAD:{ref}")
         with _trusting() as environment:
-            self.git.call(_long(Call(words, doing, environment=environment)))
+            self.git.call(_long(GitCall(words, doing, environment=environment)))
 
     def _require_whole(self, commit: str) -> None:
         """A partial clone may lack files of the commit the agents start from."""
@@ -176,7 +176,7 @@ class Bare:
     def set_ref(self, ref: str, commit: str, *, durable: bool = True) -> None:
         """Without `durable` nothing is flushed to the disk, and a power cut may lose the ref."""
         settings = () if durable else ("core.fsync=none",)
-        self.git.call(Call(("update-ref", ref, commit), f"writing {ref}", settings=settings))
+        self.git.call(GitCall(("update-ref", ref, commit), f"writing {ref}", settings=settings))
         if durable:
             sync_folder((self.store / ref).parent)
 
@@ -199,7 +199,7 @@ class Bare:
 
     def fsck(self) -> str:
         words = ("fsck", "--full", "--no-dangling", "--no-progress", "--no-reflogs")
-        answer = self.git.call(Call(words, "checking the repository", fine=tuple(range(256)), timeout_sec=LONG_SEC))
+        answer = self.git.call(GitCall(words, "checking the repository", fine=tuple(range(256)), timeout_sec=LONG_SEC))
         said = [*os.fsdecode(answer.out).splitlines(), *answer.err.splitlines()]
         if answer.code != 0 and not said:
             return f"git fsck ended with {answer.code}"
@@ -211,9 +211,9 @@ class Bare:
         Raises for a branch that is checked out there or that would lose commits.
         """
         wanted = f"{require_object(commit)}:{ref}"
-        call = Call(("fetch", *_FETCH, "--", str(self.store), wanted), f"writing {ref} into {into}")
+        call = GitCall(("fetch", *_FETCH, "--", str(self.store), wanted), f"writing {ref} into {into}")
         with _trusting() as environment:
-            Git(into / ".git").call(_long(Call(call.words, call.doing, environment=environment)))
+            Git(into / ".git").call(_long(GitCall(call.words, call.doing, environment=environment)))
 
     def uncommitted(self) -> tuple[str, ...]:
         """Paths of the user's checkout that differ from its commit; () when that is unknown."""
@@ -233,7 +233,7 @@ class Bare:
         excluded = (f"core.excludesFile={home / 'info' / 'exclude'}",)
 
         def look(*words: str, fine: tuple[int, ...] = (0,)) -> list[str]:
-            call = Call(words, doing, work_tree=self.project, index=index, settings=excluded, fine=fine)
+            call = GitCall(words, doing, work_tree=self.project, index=index, settings=excluded, fine=fine)
             return git.call(call).names
 
         look("update-index", "-q", "--refresh", "--ignore-submodules", fine=(0, 1))
@@ -249,7 +249,7 @@ class Bare:
         kind = own.ask("rev-parse", "--show-object-format", doing=doing).text
         objects = self.project / own.ask("rev-parse", "--git-path", "objects", doing=doing).text
         words = ("init", "--quiet", "--bare", "--template=", f"--object-format={kind}", "--", str(made))
-        Git(made).call(Call(words, doing))
+        Git(made).call(GitCall(words, doing))
         for name, text in (("objects/info/alternates", f"{objects.resolve()}\n"), ("info/attributes", BYTE_EXACT)):
             (made / name).parent.mkdir(parents=True, exist_ok=True)
             (made / name).write_text(text)
@@ -271,11 +271,11 @@ def _pack(git: Git) -> None:
     loose = sum(len(os.listdir(objects / name)) for name in os.listdir(objects) if len(name) == 2)  # noqa: PTH208
     if loose > _MANY_LOOSE:
         words = ("repack", "-a", "-d", "-q", "--no-write-bitmap-index", "--keep-unreachable")
-        git.call(_long(Call(words, "packing Ganger's copy of the repository")))
+        git.call(_long(GitCall(words, "packing Ganger's copy of the repository")))
 
 
-def _long(call: Call) -> Call:
-    return Call(call.words, call.doing, environment=call.environment, timeout_sec=LONG_SEC)
+def _long(call: GitCall) -> GitCall:
+    return GitCall(call.words, call.doing, environment=call.environment, timeout_sec=LONG_SEC)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ganger.ports import Change
 from ganger.workspaces.files.tree import parents_of
-from ganger.workspaces.git.objects import Reader
+from ganger.workspaces.git.objects import ObjectReader
 from ganger.workspaces.rules.protected import folded
 
 _LARGEST_TREE = 64 << 20
@@ -85,7 +85,7 @@ class _Entry:
     oid: str
 
 
-def merged_twins(reader: Reader, merged: str, sides: tuple[str, ...]) -> list[tuple[str, str]]:
+def merged_twins(reader: ObjectReader, merged: str, sides: tuple[str, ...]) -> list[tuple[str, str]]:
     """Pairs of paths of a merged tree that are equal on other systems and that neither side has together.
 
     Only folders that differ from both sides are read: all others hold the entries of one side only.
@@ -114,7 +114,7 @@ def _folder_id(entry: _Entry | None) -> str:
     return entry.oid if entry is not None and entry.mode == _FOLDER else ""
 
 
-def _read_tree(reader: Reader, oid: str) -> Mapping[str, _Entry]:
+def _read_tree(reader: ObjectReader, oid: str) -> Mapping[str, _Entry]:
     data = reader.read(oid, _LARGEST_TREE) or b""
     width = len(oid) // 2
     entries: dict[str, _Entry] = {}

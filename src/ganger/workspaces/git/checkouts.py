@@ -13,7 +13,7 @@ from pathlib import Path
 from ganger.errors import GangerError
 from ganger.workspaces.files.copying import Fill, can_share_blocks, copy_folder, give_away, share_blocks, stats_of
 from ganger.workspaces.files.removal import discard, names_in
-from ganger.workspaces.git.git import BYTE_EXACT, Call, Git, unjudged
+from ganger.workspaces.git.git import BYTE_EXACT, Git, GitCall, unjudged
 from ganger.workspaces.git.index import restamp
 from ganger.workspaces.git.objects import Who
 
@@ -81,7 +81,7 @@ class Checkouts:
 
     def _check_out(self, folder: Path, *commits: str) -> None:
         words = ("read-tree", "-m", "-u", "--no-recurse-submodules", *commits)
-        Git(folder / ".git").call(Call(words, f"filling {folder.name}", work_tree=folder, settings=_QUICK))
+        Git(folder / ".git").call(GitCall(words, f"filling {folder.name}", work_tree=folder, settings=_QUICK))
 
     def _write_git(self, folder: Path, commit: str) -> None:
         git = folder / ".git"

@@ -13,16 +13,16 @@ from ganger.errors import GangerError, NotFoundError
 from ganger.local.scratch import scratch_folder
 from ganger.ports import Rules, Taken, Touched
 from ganger.workspaces.files.tree import Tree
-from ganger.workspaces.git.bare_repo import Bare
+from ganger.workspaces.git.bare_repo import BareRepo
 from ganger.workspaces.git.git import is_object
-from ganger.workspaces.git.landing import Kept
-from ganger.workspaces.git.objects import Commit, Reader, Who, tidy, write_blobs, write_commit, write_tree
-from ganger.workspaces.git.settings import Attempt, GitSettings, RunRefs
+from ganger.workspaces.git.landing import KeptWork
+from ganger.workspaces.git.objects import Commit, ObjectReader, Who, tidy, write_blobs, write_commit, write_tree
+from ganger.workspaces.git.settings import AttemptPlace, GitSettings, RunRefs
 from ganger.workspaces.git.take import (
     Bounds,
-    Difference,
     FolderChange,
     Source,
+    TreeDifference,
     id_width,
     renames_of,
     require_outside_links,
@@ -44,25 +44,25 @@ class Attempts:
     """Blocks: call it in a thread."""
 
     settings: GitSettings
-    bare: Bare
+    bare: BareRepo
     refs: RunRefs
 
-    def folder(self, attempt: Attempt) -> Path:
+    def folder(self, attempt: AttemptPlace) -> Path:
         return self.settings.work / attempt.name
 
-    def index(self, attempt: Attempt, commit: str) -> Path:
+    def index(self, attempt: AttemptPlace, commit: str) -> Path:
         """A copy of the fresh workspace's index, where the agent never sees it."""
         return self.settings.work / ".index" / f"{attempt.name}.{commit}"
 
-    def is_planted(self, attempt: Attempt) -> bool:
+    def is_planted(self, attempt: AttemptPlace) -> bool:
         """Whether something other than a folder lies where no workspace was made."""
         folder = self.folder(attempt)
         return os.path.lexists(folder) and not _is_folder(folder) and not self._known_origin(attempt)
 
-    def _known_origin(self, attempt: Attempt) -> str:
+    def _known_origin(self, attempt: AttemptPlace) -> str:
         return self.bare.git.resolve(self.refs.at(attempt)) or self._origin_by_index(attempt)
 
-    def origin(self, attempt: Attempt) -> str:
+    def origin(self, attempt: AttemptPlace) -> str:
         """The commit a workspace was made from."""
         found = self._known_origin(attempt)
         if not found:
@@ -73,14 +73,14 @@ class Attempts:
             )
         return found
 
-    def _origin_by_index(self, attempt: Attempt) -> str:
+    def _origin_by_index(self, attempt: AttemptPlace) -> str:
         """A power cut can empty the ref; the index's name reaches the disk before the folder's does."""
         folder = self.settings.work / ".index"
         names = [one.name for one in folder.iterdir()] if folder.is_dir() else []
         commits = [name.rpartition(".")[2] for name in names if name.rpartition(".")[0] == attempt.name]
         return commits[0] if len(commits) == 1 and is_object(commits[0]) else ""
 
-    def take(self, attempt: Attempt, writes: Sequence[Write], rules: Rules, message: str) -> Taken:
+    def take(self, attempt: AttemptPlace, writes: Sequence[Write], rules: Rules, message: str) -> Taken:
         source = self._source(attempt)
         difference = to_judge(source, self._bounds)
         self._lay_over(source, difference, writes, rules)
@@ -97,7 +97,7 @@ class Attempts:
             missing=tuple(path for path in rules.expected if not _is_there(path, difference)),
         )
 
-    def save(self, attempt: Attempt, told: Callable[[Sequence[Touched]], str]) -> tuple[str, tuple[str, ...]]:
+    def save(self, attempt: AttemptPlace, told: Callable[[Sequence[Touched]], str]) -> tuple[str, tuple[str, ...]]:
         if not _is_folder(self.folder(attempt)):
             # What an agent put in its place is not part of its work.
             return "", ()
@@ -106,7 +106,7 @@ class Attempts:
         if not difference.leaves:
             return "", ()
         tree = self._kept_tree(source, difference)
-        with Reader(self.bare.git) as reader:
+        with ObjectReader(self.bare.git) as reader:
             message = told(FolderChange(difference, {}, reader).touched)
         if difference.left_out:
             reasons = [f"Left out: {one.message}" for one in list(difference.left_out.values())[:_MOST_REASONS]]
@@ -114,26 +114,26 @@ class Attempts:
         ref, message = self.refs.wip(attempt), self.settings.secrets.text(message)
         return self._commit(tree, source.commit, ref, message), shown_paths(difference.files)
 
-    def kept(self, attempt: Attempt, *, merged: bool) -> Kept:
+    def kept(self, attempt: AttemptPlace, *, merged: bool) -> KeptWork:
         """Whether the content of a workspace is also stored elsewhere; "unsaved" where that is unknown."""
         try:
             source = self._source(attempt)
             difference = to_keep(source)
         except (GangerError, OSError):
-            return Kept.UNSAVED
+            return KeptWork.UNSAVED
         lost = [one for one in difference.left_out.values() if one.code != "SPECIAL_FILE"]
         if not difference.leaves:
-            return Kept.UNSAVED if lost else Kept.MERGED if merged else Kept.SAVED
+            return KeptWork.UNSAVED if lost else KeptWork.MERGED if merged else KeptWork.SAVED
         tree = self._kept_tree(source, difference)
         for ref, state in (
-            (self.refs.change(attempt), Kept.MERGED if merged else Kept.SAVED),
-            (self.refs.wip(attempt), Kept.SAVED),
+            (self.refs.change(attempt), KeptWork.MERGED if merged else KeptWork.SAVED),
+            (self.refs.wip(attempt), KeptWork.SAVED),
         ):
             if self.bare.git.resolve(f"{ref}^{{tree}}") == tree:
                 return state
-        return Kept.UNSAVED
+        return KeptWork.UNSAVED
 
-    def _source(self, attempt: Attempt) -> Source:
+    def _source(self, attempt: AttemptPlace) -> Source:
         folder = self.folder(attempt)
         if not _is_folder(folder):
             raise NotFoundError(f"the workspace {folder} is gone", hint="the task is tried again")
@@ -141,7 +141,7 @@ class Attempts:
         index = self.index(attempt, commit)
         return Source(self.bare.git, folder, commit, index, self.settings.brought, self.settings.generated)
 
-    def _lay_over(self, source: Source, difference: Difference, writes: Sequence[Write], rules: Rules) -> None:
+    def _lay_over(self, source: Source, difference: TreeDifference, writes: Sequence[Write], rules: Rules) -> None:
         if not writes:
             return
         require_outside_links((write.path for write in writes), source.linked)
@@ -155,17 +155,17 @@ class Attempts:
         with Tree(source.folder) as tree:
             difference.lay_over(plan_changes(tree, [_request(write) for write in writes], limits).files)
 
-    def _judged(self, source: Source, difference: Difference, rules: Rules) -> str:
+    def _judged(self, source: Source, difference: TreeDifference, rules: Rules) -> str:
         """The difference as a tree, once the judge has accepted it."""
         git = self.bare.git
         write_blobs(git, list(difference.contents.values()), id_width(difference.before))
-        with scratch_folder("take") as folder, Reader(git) as reader:
+        with scratch_folder("take") as folder, ObjectReader(git) as reader:
             tree = write_tree(git, scratch_index(source, difference, Path(folder)), difference.leaves)
             renames = renames_of(git, source.commit, tree, difference)
             self.settings.judge(FolderChange(difference, renames, reader), rules)
         return tree
 
-    def _kept_tree(self, source: Source, difference: Difference) -> str:
+    def _kept_tree(self, source: Source, difference: TreeDifference) -> str:
         with scratch_folder("save") as folder:
             return write_tree(self.bare.git, scratch_index(source, difference, Path(folder)), difference.leaves)
 
@@ -174,7 +174,7 @@ class Attempts:
         git, message = self.bare.git, self.settings.signed(message)
         known = git.resolve(ref)
         if known:
-            with Reader(git) as reader:
+            with ObjectReader(git) as reader:
                 found = reader.commit(known)
             if found is not None and (found.tree, found.parents, found.message) == (tree, (parent,), tidy(message)):
                 return known
@@ -216,6 +216,6 @@ def _request(write: Write) -> WriteRequest:
     return WriteRequest(write.path, write.op, write.content, write.content_ref, write.sha256_before)
 
 
-def _is_there(path: str, difference: Difference) -> bool:
+def _is_there(path: str, difference: TreeDifference) -> bool:
     """Whether a file of that name exists after the change: new, or there before and not removed."""
     return difference.leaves[path] is not None if path in difference.leaves else path in difference.before

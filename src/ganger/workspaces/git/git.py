@@ -125,7 +125,7 @@ _DISK_FULL = re.compile(r"No space left on device|Disk quota exceeded")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class GitAnswer:
     """A git process's result: exit code and output come together, because neither is enough alone."""
 
     code: int
@@ -143,7 +143,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class GitCall:
     """One git command. `doing` completes the sentence "git failed while …"; `fine` are the exit codes that are
     results."""
 
@@ -178,7 +178,7 @@ class Git:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
-    def call(self, call: Call) -> Answer:
+    def call(self, call: GitCall) -> GitAnswer:
         """Runs the call to its end; raises when the exit code is not a fine one. Blocks: call it in a thread."""
         fed = call.data if not isinstance(call.data, bytes) else None
         try:
@@ -201,16 +201,16 @@ class Git:
             ) from None
         except OSError as problem:
             raise failed(call, problem.strerror or str(problem)) from problem
-        answer = Answer(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace"))
+        answer = GitAnswer(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace"))
         if answer.code not in call.fine:
             raise damaged(self.directory, answer.err) if shows_damage(answer.err) else failed(call, answer.err)
         return answer
 
-    def ask(self, *words: str, doing: str, data: bytes = b"", fine: tuple[int, ...] = (0,)) -> Answer:
+    def ask(self, *words: str, doing: str, data: bytes = b"", fine: tuple[int, ...] = (0,)) -> GitAnswer:
         """Runs a call that needs only words."""
-        return self.call(Call(words, doing, data=data, fine=fine))
+        return self.call(GitCall(words, doing, data=data, fine=fine))
 
-    def argv(self, call: Call) -> list[str]:
+    def argv(self, call: GitCall) -> list[str]:
         settings = [word for one in (*_SETTINGS, *call.settings) for word in ("-c", one)]
         place = [f"--git-dir={self.directory}"]
         if call.work_tree is not None:
@@ -224,14 +224,14 @@ class Git:
         return answer.text if answer.code == 0 and is_object(answer.text) else ""
 
 
-def environment_for(call: Call) -> dict[str, str]:
+def environment_for(call: GitCall) -> dict[str, str]:
     environment = {**_ENVIRONMENT, "PATH": f"{Path(git_program()).parent}:/usr/bin:/bin", **call.environment}
     if call.index is not None:
         environment["GIT_INDEX_FILE"] = str(call.index)
     return environment
 
 
-def failed(call: Call, said: str) -> GangerError:
+def failed(call: GitCall, said: str) -> GangerError:
     """The error shown for a git process that failed."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     first = next((line for line in lines if line.startswith(("fatal:", "error:"))), lines[0] if lines else "no message")

@@ -18,7 +18,7 @@ _EXTENDED = 0x4000
 _LOW = 0xFFFFFFFF
 
 
-class Entry(NamedTuple):
+class IndexEntry(NamedTuple):
     """One tracked path. `stamp` is None when only its content can tell whether the file is still the same."""
 
     mode: int
@@ -41,7 +41,7 @@ def git_mode(mode: int) -> int:
     return 0
 
 
-def read_index(path: Path) -> dict[str, Entry] | None:
+def read_index(path: Path) -> dict[str, IndexEntry] | None:
     """The entries by path; None when there is no complete index."""
     try:
         found = path.lstat()
@@ -53,14 +53,14 @@ def read_index(path: Path) -> dict[str, Entry] | None:
     width = _width(data)
     if width == 0:
         return None
-    entries: dict[str, Entry] = {}
+    entries: dict[str, IndexEntry] = {}
     unpack, decode = _ENTRY.unpack_from, os.fsdecode
     for at, name_at, end in _spans(data, width):
         c_sec, c_ns, m_sec, m_ns, _, ino, mode, uid, gid, size = unpack(data, at)
         written = m_sec * 1_000_000_000 + m_ns
         # A file as new as the index may have changed again in the same clock tick.
         stamp = None if written >= index_ns else (c_sec * 1_000_000_000 + c_ns, written, ino, uid, gid, size)
-        entries[decode(data[name_at:end])] = Entry(mode, data[at + 40 : at + 40 + width].hex(), stamp)
+        entries[decode(data[name_at:end])] = IndexEntry(mode, data[at + 40 : at + 40 + width].hex(), stamp)
     return entries
 
 

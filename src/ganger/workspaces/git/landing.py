@@ -14,10 +14,10 @@ from pathlib import Path
 from ganger.errors import GangerError
 from ganger.ports import Conflict
 from ganger.workspaces.files.removal import discard
-from ganger.workspaces.git.bare_repo import Bare
+from ganger.workspaces.git.bare_repo import BareRepo
 from ganger.workspaces.git.git import Git, git_program
 from ganger.workspaces.git.rebase import is_ancestor, join
-from ganger.workspaces.git.settings import Attempt, RunRefs, ref_part
+from ganger.workspaces.git.settings import AttemptPlace, RunRefs, ref_part
 
 # The only place where git runs with the user's own configuration, in the user's own checkout, because they asked for
 # it: the files must look as their git writes them. Hooks and background work stay off.
@@ -25,7 +25,7 @@ _OWN_CHECKOUT = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false",
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class LandingPlan:
     """`how` is nothing, fast-forward, merge or conflict. `tip` is the commit the project's branch would move to."""
 
     branch: str
@@ -41,11 +41,11 @@ class Landing:
     def __init__(self, project: Path, store: Path, run: str, environ: Mapping[str, str]) -> None:
         """`environ` is the user's own."""
         self._project, self._run, self._environ = project, run, environ
-        self._bare = Bare(project, store)
+        self._bare = BareRepo(project, store)
         self._git = self._bare.git
         self._refs = RunRefs(run)
 
-    def plan(self, commit: str = "") -> Plan:
+    def plan(self, commit: str = "") -> LandingPlan:
         """Compares both branches, or a commit instead of the run's; writes nothing the project can see."""
         head = commit or self._git.resolve(self._refs.branch)
         if not head:
@@ -56,15 +56,15 @@ class Landing:
         branch = self._branch()
         count = self._git.ask("rev-list", "--count", head, f"^{before}", doing="counting commits").text
         if is_ancestor(self._git, head, before):
-            return Plan(branch, before, head, before, "nothing", 0)
+            return LandingPlan(branch, before, head, before, "nothing", 0)
         if is_ancestor(self._git, before, head):
-            return Plan(branch, before, head, head, "fast-forward", int(count))
+            return LandingPlan(branch, before, head, head, "fast-forward", int(count))
         both = join(self._git, before, head, f"Merge what run {self._run} made\n\nGanger-Run: {self._run}\n")
         if isinstance(both, Conflict):
-            return Plan(branch, before, head, before, "conflict", int(count), both)
-        return Plan(branch, before, head, both.commit, "merge", int(count))
+            return LandingPlan(branch, before, head, before, "conflict", int(count), both)
+        return LandingPlan(branch, before, head, both.commit, "merge", int(count))
 
-    def move(self, plan: Plan) -> None:
+    def move(self, plan: LandingPlan) -> None:
         """Moves the branch that is checked out and its files; git refuses where that would lose something."""
         self._bare.export(plan.tip, self._project, f"refs/ganger/landed/{ref_part(self._run)}")
         environ = {name: text for name, text in self._environ.items() if not name.startswith("GIT_")}
@@ -80,7 +80,7 @@ class Landing:
                 code="LAND_REFUSED",
             )
 
-    def to_branch(self, plan: Plan, name: str) -> None:
+    def to_branch(self, plan: LandingPlan, name: str) -> None:
         """Creates or moves another branch; the checkout stays unchanged."""
         if name == plan.branch:
             raise GangerError(
@@ -98,7 +98,7 @@ _STALE_SEC = 86400.0
 _FIELDS = "%H%x00%(trailers:only,unfold)%x00"
 
 
-class Kept(StrEnum):
+class KeptWork(StrEnum):
     """Where the work of a workspace is stored besides the folder itself."""
 
     MERGED = "merged"
@@ -114,10 +114,10 @@ class Leftover:
     task: str
     attempt: int
     bytes: int
-    state: Kept
+    state: KeptWork
 
 
-def workspaces_in(work: Path) -> Iterator[Attempt]:
+def workspaces_in(work: Path) -> Iterator[AttemptPlace]:
     """Every attempt that has a workspace."""
     if not work.is_dir():
         return
@@ -130,7 +130,7 @@ def workspaces_in(work: Path) -> Iterator[Attempt]:
             and folder.is_dir()
             and not folder.is_symlink()
         ):
-            yield Attempt(task, int(attempt))
+            yield AttemptPlace(task, int(attempt))
 
 
 def sweep(above: Path, *, everything: bool = False) -> None:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Self
 
 from ganger.workspaces.git.git import (
-    Call,
     Git,
+    GitCall,
     damaged,
     environment_for,
     failed,
@@ -88,7 +88,7 @@ def write_blobs(git: Git, contents: Sequence[bytes], width: int) -> None:
     body = b"".join(pieces)
     digest = hashlib.sha1(body, usedforsecurity=False) if width == 40 else hashlib.sha256(body)
     words = ("unpack-objects", "-q") if len(contents) < _MANY else ("index-pack", "--stdin")
-    git.call(Call(words, "storing files", data=body + digest.digest()))
+    git.call(GitCall(words, "storing files", data=body + digest.digest()))
 
 
 def _pack_header(size: int) -> bytes:
@@ -118,8 +118,8 @@ def write_tree(git: Git, index: Path, changes: Mapping[str, Leaf | None]) -> str
     words = ("update-index", "--add", "--replace", "-z", "--index-info")
     data = b"".join(line + b"\0" for line in [*gone, *come])
     loose = ("core.protectNTFS=false", "core.protectHFS=false")
-    git.call(Call(words, "writing a tree", data=data, index=index, settings=loose))
-    return git.call(Call(("write-tree",), "writing a tree", index=index, settings=loose)).text
+    git.call(GitCall(words, "writing a tree", data=data, index=index, settings=loose))
+    return git.call(GitCall(("write-tree",), "writing a tree", index=index, settings=loose)).text
 
 
 def write_commit(git: Git, commit: Commit) -> str:
@@ -136,7 +136,7 @@ def write_commit(git: Git, commit: Commit) -> str:
         "GIT_COMMITTER_DATE": commit.committer.moment,
     }
     data = tidy(commit.message).encode("utf-8", "replace")
-    return git.call(Call(tuple(words), "writing a commit", data=data, environment=environment)).text
+    return git.call(GitCall(tuple(words), "writing a commit", data=data, environment=environment)).text
 
 
 def tidy(message: str) -> str:
@@ -144,11 +144,11 @@ def tidy(message: str) -> str:
     return message.replace("\0", "").rstrip("\n") + "\n"
 
 
-class Reader:
+class ObjectReader:
     """Objects read through one git process for as long as it is needed."""
 
     def __init__(self, git: Git) -> None:
-        call = Call(("cat-file", "--batch-command"), "reading objects")
+        call = GitCall(("cat-file", "--batch-command"), "reading objects")
         self._call = call
         self._process = subprocess.Popen(
             git.argv(call),
@@ -227,7 +227,7 @@ def ignored(git: Git, mirror: Path, paths: Iterable[str]) -> set[str]:
     data = lines_of([f"./{path}" for path in paths])
     words = ("check-ignore", "--no-index", "-z", "--stdin")
     plain = {"GIT_LITERAL_PATHSPECS": "0"}
-    call = Call(words, "reading .gitignore", data=data, work_tree=mirror, environment=plain, fine=(0, 1))
+    call = GitCall(words, "reading .gitignore", data=data, work_tree=mirror, environment=plain, fine=(0, 1))
     return {name.removeprefix("./") for name in git.call(call).names}
 
 
@@ -255,7 +255,7 @@ def files_of(git: Git, commit: str) -> list[str]:
 
 def diff_text(git: Git, base: str, commit: str, most_bytes: int) -> str:
     """A list of the files, then the change itself; it is cut at a line after `most_bytes`, with a note."""
-    call = Call((*_WORDS, require_object(base), require_object(commit)), "showing a change", settings=_SETTINGS)
+    call = GitCall((*_WORDS, require_object(base), require_object(commit)), "showing a change", settings=_SETTINGS)
     with tempfile.TemporaryFile() as err:
         process = subprocess.Popen(
             git.argv(call),

@@ -10,8 +10,17 @@ from pathlib import Path
 from ganger.local.scratch import scratch_folder
 from ganger.ports import Conflict, Rebased
 from ganger.workspaces.git.case_twins import merged_twins
-from ganger.workspaces.git.git import Call, Git, damaged, failed, is_object, require_object
-from ganger.workspaces.git.objects import Commit, Leaf, Reader, Who, blob_id, write_blobs, write_commit, write_tree
+from ganger.workspaces.git.git import Git, GitCall, damaged, failed, is_object, require_object
+from ganger.workspaces.git.objects import (
+    Commit,
+    Leaf,
+    ObjectReader,
+    Who,
+    blob_id,
+    write_blobs,
+    write_commit,
+    write_tree,
+)
 from ganger.workspaces.git.take import shown_paths
 from ganger.workspaces.rules.protected import is_unseen
 
@@ -34,7 +43,7 @@ class _Merged:
 
 def rebase(git: Git, commit: str, start: str, onto: str) -> Rebased | Conflict:
     """The change from `start` to `commit` as one commit on `onto`. Equal arguments give the same commit."""
-    with Reader(git) as reader:
+    with ObjectReader(git) as reader:
         change, beginning, head = (known(git, reader, one) for one in (commit, start, onto))
         if change.parents == (onto,) and start == onto:
             return Rebased(commit, change.tree)
@@ -53,7 +62,7 @@ def rebase(git: Git, commit: str, start: str, onto: str) -> Rebased | Conflict:
 
 def like(git: Git, commit: str, tree: str, onto: str) -> Rebased:
     """A commit on `onto` with this tree, and all else as `commit` has it. The same question gets the same answer."""
-    with Reader(git) as reader:
+    with ObjectReader(git) as reader:
         made, head = (known(git, reader, one) for one in (commit, onto))
     if tree == head.tree:
         return Rebased(onto, tree)
@@ -65,7 +74,7 @@ def like(git: Git, commit: str, tree: str, onto: str) -> Rebased:
 
 def take_back(git: Git, commit: str, onto: str, message: str, who: Who) -> Rebased | Conflict:
     """Reverts `commit` on top of `onto`. Equal arguments give the same commit."""
-    with Reader(git) as reader:
+    with ObjectReader(git) as reader:
         made, head = known(git, reader, commit), known(git, reader, onto)
         before = known(git, reader, made.parents[0])
         sides = _sides(git, (made.parents[0], before), (commit, made), (onto, head))
@@ -81,7 +90,7 @@ def take_back(git: Git, commit: str, onto: str, message: str, who: Who) -> Rebas
 
 def join(git: Git, ours: str, theirs: str, message: str, who: Who | None = None) -> Rebased | Conflict:
     """A merge commit of two histories. Without `who` it has the other side's author and the later of both dates."""
-    with Reader(git) as reader:
+    with ObjectReader(git) as reader:
         one, other = known(git, reader, ours), known(git, reader, theirs)
         merged = _merge(git, reader, ours, theirs)
         if merged.files:
@@ -92,7 +101,7 @@ def join(git: Git, ours: str, theirs: str, message: str, who: Who | None = None)
     return Rebased(write_commit(git, Commit(merged.tree, (ours, theirs), by, by, message)), merged.tree)
 
 
-def known(git: Git, reader: Reader, oid: str) -> Commit:
+def known(git: Git, reader: ObjectReader, oid: str) -> Commit:
     """Raises for a recorded commit that is missing."""
     found = reader.commit(oid)
     if found is None:
@@ -131,7 +140,7 @@ def first_parents(git: Git, base: str, tip: str, most: int) -> list[Rebased]:
     """The commits, oldest first."""
     words = ("rev-list", "--first-parent", f"--max-count={most}", require_object(tip), f"^{require_object(base)}")
     listed = git.ask(*words, doing="reading a history").text.split()
-    with Reader(git) as reader:
+    with ObjectReader(git) as reader:
         return [Rebased(one, known(git, reader, one).tree) for one in reversed(listed)]
 
 
@@ -140,10 +149,10 @@ def is_straight(git: Git, base: str, tip: str) -> bool:
     return not git.ask(*words, doing="reading a history").text
 
 
-def _merge(git: Git, reader: Reader, ours: str, theirs: str) -> _Merged:
+def _merge(git: Git, reader: ObjectReader, ours: str, theirs: str) -> _Merged:
     """Applies the branch's own attributes, such as `merge=union`; git reads them in the folder it runs in."""
     words = ("merge-tree", "--write-tree", "-z", "--name-only", "--messages", ours, theirs)
-    call = Call(words, "merging a change", fine=(0, 1))
+    call = GitCall(words, "merging a change", fine=(0, 1))
     attributes = reader.read(f"{ours}:.gitattributes", _LARGEST_ATTRIBUTES) or b""
     if b"merge" in attributes:
         with scratch_folder("merge") as name:
@@ -174,7 +183,7 @@ def _messages(pieces: list[str]) -> Iterator[str]:
             yield text.strip()
 
 
-def _excerpt(git: Git, reader: Reader, merged: _Merged) -> str:
+def _excerpt(git: Git, reader: ObjectReader, merged: _Merged) -> str:
     """Git's message about each conflict and the lines around its markers, short enough for a prompt."""
     lines = [*merged.messages]
     for path in merged.files:
@@ -189,7 +198,7 @@ def _excerpt(git: Git, reader: Reader, merged: _Merged) -> str:
     return cut if len(lines) <= _MOST_LINES and cut.count("\n") == len(shown) - 1 else f"{cut}\n[…]"
 
 
-def _twins(reader: Reader, merged: str, *sides: str) -> Conflict | None:
+def _twins(reader: ObjectReader, merged: str, *sides: str) -> Conflict | None:
     """Each side is valid by itself; together they have names that only some systems can tell apart."""
     pairs = merged_twins(reader, merged, sides)
     if not pairs:
@@ -199,7 +208,7 @@ def _twins(reader: Reader, merged: str, *sides: str) -> Conflict | None:
     return Conflict(shown_paths(path for pair in pairs for path in pair), text[:_MOST_BYTES])
 
 
-def _content(git: Git, reader: Reader, tree: str, path: str) -> str:
+def _content(git: Git, reader: ObjectReader, tree: str, path: str) -> str:
     answer = git.ask("ls-tree", "-z", "--full-tree", tree, "--", path, doing="reading a conflict", fine=(0, 128))
     parts = answer.text.partition("\t")[0].split(" ")
     if len(parts) != 3 or parts[1] != "blob":
@@ -251,17 +260,17 @@ class _Clash:
 def join_yielding(git: Git, ours: str, theirs: str, message: str, who: Who) -> Rebased:
     """A merge commit of both. A file that cannot be merged line by line is taken from `theirs`."""
     tree, clashes = _merged(git, ours, theirs)
-    with Reader(git) as reader, scratch_folder("yield") as name:
+    with ObjectReader(git) as reader, scratch_folder("yield") as name:
         changes = {clash.path: _settled(git, reader, Path(name), clash, theirs) for clash in clashes}
         if changes:
             index = Path(name) / "index"
-            git.call(Call(("read-tree", tree), "joining two histories", index=index))
+            git.call(GitCall(("read-tree", tree), "joining two histories", index=index))
             tree = write_tree(git, index, changes)
     return Rebased(write_commit(git, Commit(tree, (ours, theirs), who, who, message)), tree)
 
 
 def _merged(git: Git, ours: str, theirs: str) -> tuple[str, list[_Clash]]:
-    call = Call(
+    call = GitCall(
         ("merge-tree", "--write-tree", "-z", "--no-messages", ours, theirs), "joining two histories", fine=(0, 1)
     )
     answer = git.call(call)
@@ -276,7 +285,7 @@ def _merged(git: Git, ours: str, theirs: str) -> tuple[str, list[_Clash]]:
     return tree, [_Clash(path, stages) for path, stages in found.items()]
 
 
-def _settled(git: Git, reader: Reader, place: Path, clash: _Clash, theirs: str) -> Leaf | None:
+def _settled(git: Git, reader: ObjectReader, place: Path, clash: _Clash, theirs: str) -> Leaf | None:
     """The merged lines of the file, or the state of that path in `theirs`, which may be absent."""
     sides = [clash.stages.get(stage) for stage in (_OURS, _BASE, _THEIRS)]
     texts = [_text(reader, side) for side in sides]
@@ -287,12 +296,12 @@ def _settled(git: Git, reader: Reader, place: Path, clash: _Clash, theirs: str) 
     for file, text in zip(files, texts, strict=True):
         file.write_bytes(text or b"")
     words = ("merge-file", "--theirs", "-p", *map(str, files))
-    joined = git.call(Call(words, "joining a file", inside=place)).out
+    joined = git.call(GitCall(words, "joining a file", inside=place)).out
     write_blobs(git, [joined], len(other.oid))
     return Leaf(other.mode, blob_id(joined, len(other.oid)))
 
 
-def _text(reader: Reader, side: Leaf | None) -> bytes | None:
+def _text(reader: ObjectReader, side: Leaf | None) -> bytes | None:
     """Empty where the side lacks the file; None where it is not text that can be merged."""
     if side is None:
         return b""

@@ -20,12 +20,12 @@ from ganger.ports import Conflict, Place, Rebased, Rules, Taken, Touched
 from ganger.workspaces.files.copying import bytes_of
 from ganger.workspaces.files.removal import Bin, discard, throw_away
 from ganger.workspaces.git import landing as leftovers
-from ganger.workspaces.git.bare_repo import Bare, sync_folder
+from ganger.workspaces.git.bare_repo import BareRepo, sync_folder
 from ganger.workspaces.git.checkouts import BRANCH, Checkouts, Pool, Recipe, Template, fresh_name, put_in_place
 from ganger.workspaces.git.commit import Attempts
-from ganger.workspaces.git.git import Call, check_version, damaged, failed, is_object, require_object
+from ganger.workspaces.git.git import GitCall, check_version, damaged, failed, is_object, require_object
 from ganger.workspaces.git.landing import Leftover
-from ganger.workspaces.git.objects import Commit, Reader, Who, diff_text, files_of, write_commit
+from ganger.workspaces.git.objects import Commit, ObjectReader, Who, diff_text, files_of, write_commit
 from ganger.workspaces.git.rebase import (
     first_parents,
     fork_point,
@@ -38,7 +38,7 @@ from ganger.workspaces.git.rebase import (
     rebase,
     take_back,
 )
-from ganger.workspaces.git.settings import Attempt, GitSettings, RunRefs
+from ganger.workspaces.git.settings import AttemptPlace, GitSettings, RunRefs
 from ganger.workspaces.refusals import failure_for
 
 __all__ = ["GitRepository", "GitSettings", "Leftover"]
@@ -56,7 +56,7 @@ class GitRepository:
 
     def __init__(self, settings: GitSettings) -> None:
         self._settings = settings
-        self._bare = Bare(settings.project, settings.store, shared=settings.owner is not None)
+        self._bare = BareRepo(settings.project, settings.store, shared=settings.owner is not None)
         self._git = self._bare.git
         self._refs = RunRefs(settings.run)
         self._bin = Bin(_MOST_WAITING, settings.min_free_bytes + _ROOM_FOR_WAITING)
@@ -105,17 +105,17 @@ class GitRepository:
         return await self._do(self._move_head, require_object(expected), require_object(new))
 
     async def place(self, task: str, attempt: int, work: str = "") -> Place:
-        place = await self._make(self._place, Attempt.of(task, attempt), require_object(work) if work else "")
+        place = await self._make(self._place, AttemptPlace.of(task, attempt), require_object(work) if work else "")
         self._fill_pool(place.base)
         return place
 
     async def take(self, task: str, attempt: int, writes: Sequence[Write], rules: Rules, message: str) -> Taken:
-        return await self._do(self._attempts.take, Attempt.of(task, attempt), writes, rules, message)
+        return await self._do(self._attempts.take, AttemptPlace.of(task, attempt), writes, rules, message)
 
     async def save(
         self, task: str, attempt: int, message: Callable[[Sequence[Touched]], str]
     ) -> tuple[str, tuple[str, ...]]:
-        return await self._do(self._attempts.save, Attempt.of(task, attempt), message)
+        return await self._do(self._attempts.save, AttemptPlace.of(task, attempt), message)
 
     async def rebase(self, commit: str, base: str, onto: str) -> Rebased | Conflict:
         return await self._do(rebase, self._git, *(require_object(one) for one in (commit, base, onto)))
@@ -159,7 +159,7 @@ class GitRepository:
             raise damaged(self._settings.store, found)
 
     async def release(self, task: str, attempt: int) -> None:
-        await self._do(self._release, Attempt.of(task, attempt))
+        await self._do(self._release, AttemptPlace.of(task, attempt))
 
     async def checkout(self, name: str, commit: str) -> Path:
         folder = await self._make(self._checkout, name, require_object(commit))
@@ -174,7 +174,7 @@ class GitRepository:
         await self._do(self._sweep)
 
     async def clear(self, needed: Collection[tuple[str, int]]) -> None:
-        await self._do(self._clear, {Attempt.of(task, attempt).name for task, attempt in needed})
+        await self._do(self._clear, {AttemptPlace.of(task, attempt).name for task, attempt in needed})
 
     async def leftovers(self) -> list[Leftover]:
         """Every existing workspace, its size, and whether its work is stored elsewhere."""
@@ -293,11 +293,11 @@ class GitRepository:
         return made
 
     def _message(self, commit: str) -> str:
-        with Reader(self._git) as reader:
+        with ObjectReader(self._git) as reader:
             return known(self._git, reader, commit).message
 
     def _move_head(self, expected: str, new: str) -> bool:
-        call = Call(("update-ref", self._refs.branch, new, expected), "moving the branch", fine=(0, 1, 128))
+        call = GitCall(("update-ref", self._refs.branch, new, expected), "moving the branch", fine=(0, 1, 128))
         answer = self._git.call(call)
         now = new if answer.code == 0 else self._head()
         if now == expected != new:
@@ -305,7 +305,7 @@ class GitRepository:
         sync_folder((self._settings.store / self._refs.branch).parent)
         return now == new
 
-    def _place(self, attempt: Attempt, work: str) -> Place:
+    def _place(self, attempt: AttemptPlace, work: str) -> Place:
         folder = self._attempts.folder(attempt)
         with self._turn(attempt.name):
             if self._attempts.is_planted(attempt):
@@ -320,7 +320,7 @@ class GitRepository:
             if filled == commit:
                 shutil.copy2(made / ".git" / "index", index)
             else:
-                self._git.call(Call(("read-tree", commit), "noting the workspace's commit", index=index))
+                self._git.call(GitCall(("read-tree", commit), "noting the workspace's commit", index=index))
                 (made / ".git" / BRANCH).write_text(f"{commit}\n")
             # A durable ref would flush the whole new folder to the disk; the index's name holds the commit as well.
             self._bare.set_ref(self._refs.at(attempt), commit, durable=False)
@@ -331,7 +331,7 @@ class GitRepository:
         """The head with an earlier change on top; the head itself where that change is gone or does not apply."""
         if not self._git.resolve(f"{work}^{{commit}}"):
             return head
-        with Reader(self._git) as reader:
+        with ObjectReader(self._git) as reader:
             parents = known(self._git, reader, work).parents
         put = rebase(self._git, work, parents[0], head) if len(parents) == 1 else None
         return put.commit if isinstance(put, Rebased) else head
@@ -352,7 +352,7 @@ class GitRepository:
             raise
         return made
 
-    def _release(self, attempt: Attempt) -> None:
+    def _release(self, attempt: AttemptPlace) -> None:
         with self._turn(attempt.name):
             gone = throw_away(self._attempts.folder(attempt), self._settings.work / ".trash")
             leftovers.remove_indexes(self._settings.work, attempt.name)
@@ -390,8 +390,8 @@ class GitRepository:
         if all(one.name in needed for one in leftovers.workspaces_in(self._settings.work)):
             return
         for left in self._leftovers():
-            attempt = Attempt(left.task, left.attempt)
-            if attempt.name not in needed and left.state is not leftovers.Kept.UNSAVED:
+            attempt = AttemptPlace(left.task, left.attempt)
+            if attempt.name not in needed and left.state is not leftovers.KeptWork.UNSAVED:
                 self._release(attempt)
 
     def _merged_tasks(self) -> Mapping[str, Mapping[str, str]]:

@@ -37,7 +37,7 @@ class Census:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class ScanScope:
     """What a census covers: nothing in or below `skipped`, and no folder that `drop` names.
 
     `submodules` are those of the commit the folder was made from (an empty one was never filled). `tracked` are the
@@ -60,7 +60,7 @@ def is_git_name(name: str) -> bool:
     return plain == ".git" or (plain.startswith("git~") and plain[4:].isdigit())
 
 
-def take_census(scope: Scope) -> Census:
+def take_census(scope: ScanScope) -> Census:
     """One pass over the folder."""
     census = Census()
     with opened(scope.root, None) as fd:
@@ -71,7 +71,7 @@ def take_census(scope: Scope) -> Census:
 
 @dataclass(slots=True)
 class _Walk:
-    scope: Scope
+    scope: ScanScope
     census: Census
     owner: int
     seen: int = 0

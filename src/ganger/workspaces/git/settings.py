@@ -74,14 +74,14 @@ def settings_for(base: GitSettings, repo: str, path: Path, *, state: Path, run_f
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class AttemptPlace:
     """Which attempt a workspace is for; `stem` is its task's id as a file name."""
 
     stem: str
     number: int
 
     @classmethod
-    def of(cls, task: str, number: int) -> Attempt:
+    def of(cls, task: str, number: int) -> AttemptPlace:
         return cls(file_stem(task), number)
 
     @property
@@ -111,17 +111,17 @@ class RunRefs:
         """Keeps a commit that Ganger made, whatever happens to the branch it was made for."""
         return f"{self.own}/made/{commit}"
 
-    def at(self, attempt: Attempt) -> str:
+    def at(self, attempt: AttemptPlace) -> str:
         """The commit the attempt's workspace was made from."""
         return self._of("at", attempt)
 
-    def change(self, attempt: Attempt) -> str:
+    def change(self, attempt: AttemptPlace) -> str:
         return self._of("change", attempt)
 
-    def wip(self, attempt: Attempt) -> str:
+    def wip(self, attempt: AttemptPlace) -> str:
         return self._of("wip", attempt)
 
-    def _of(self, kind: str, attempt: Attempt) -> str:
+    def _of(self, kind: str, attempt: AttemptPlace) -> str:
         return f"{self.own}/{kind}/{_allowed(attempt.stem)}/{attempt.number}"
 
 

@@ -14,10 +14,10 @@ from ganger.errors import GangerError, WriteRefused
 from ganger.local.scratch import scratch_folder
 from ganger.ports import Side, Touched
 from ganger.workspaces.git.case_twins import Listing
-from ganger.workspaces.git.git import Call, Git
-from ganger.workspaces.git.index import SUBMODULE, Entry, git_mode, read_index, stamp_of
-from ganger.workspaces.git.objects import Leaf, Reader, blob_id, ignored, write_blobs
-from ganger.workspaces.git.scan import Census, Scope, open_entry, read_entry, take_census
+from ganger.workspaces.git.git import Git, GitCall
+from ganger.workspaces.git.index import SUBMODULE, IndexEntry, git_mode, read_index, stamp_of
+from ganger.workspaces.git.objects import Leaf, ObjectReader, blob_id, ignored, write_blobs
+from ganger.workspaces.git.scan import Census, ScanScope, open_entry, read_entry, take_census
 from ganger.workspaces.refusals import refused, require_none
 from ganger.workspaces.rules.writes import FileChange
 
@@ -55,13 +55,13 @@ class Source:
 
 
 @dataclass(slots=True)
-class Difference:
+class TreeDifference:
     """Paths that differ from the commit the workspace was made from; None: gone. `by_index`: its index was complete.
 
     `contents` are the new contents, where they were kept. `left_out` are paths that cannot be held, with the reason.
     """
 
-    before: Mapping[str, Entry]
+    before: Mapping[str, IndexEntry]
     by_index: bool = True
     leaves: dict[str, Leaf | None] = field(default_factory=dict)
     contents: dict[str, bytes] = field(default_factory=dict)
@@ -94,25 +94,25 @@ class Difference:
         return tuple(sorted(self.leaves))
 
 
-def id_width(entries: Mapping[str, Entry]) -> int:
+def id_width(entries: Mapping[str, IndexEntry]) -> int:
     return next((len(entry.oid) for entry in entries.values()), 40)
 
 
-def _began_with(source: Source) -> Difference:
+def _began_with(source: Source) -> TreeDifference:
     """An empty difference. Without a complete index of the workspace, contents must be compared."""
     found = read_index(source.index)
     if found is not None:
-        return Difference(found)
+        return TreeDifference(found)
     answer = source.git.ask("ls-tree", "-r", "-z", "--full-tree", source.commit, doing="reading the workspace's commit")
-    entries: dict[str, Entry] = {}
+    entries: dict[str, IndexEntry] = {}
     for line in answer.names:
         head, _, path = line.partition("\t")
         mode, _, oid = head.split(" ")
-        entries[path] = Entry(int(mode, 8), oid, None)
-    return Difference(entries, by_index=False)
+        entries[path] = IndexEntry(int(mode, 8), oid, None)
+    return TreeDifference(entries, by_index=False)
 
 
-def to_judge(source: Source, bounds: Bounds) -> Difference:
+def to_judge(source: Source, bounds: Bounds) -> TreeDifference:
     """The difference by which a task is judged, all of it in memory; raises WriteRefused for what cannot be held."""
     look = _Look.at(source, into_repositories=False)
     nested = "this folder is a git repository of its own; remove its .git"
@@ -143,7 +143,7 @@ def _require_no_bare_folder(look: _Look) -> None:
             raise refused(folder, "EMBEDDED_REPOSITORY", "this folder was turned into a bare git repository; undo that")
 
 
-def to_keep(source: Source) -> Difference:
+def to_keep(source: Source) -> TreeDifference:
     """The difference as far as it can be held, with its contents already in the repository; never raises for
     content."""
     look = _Look.at(source, into_repositories=True)
@@ -159,7 +159,7 @@ def to_keep(source: Source) -> Difference:
     return difference
 
 
-def _keep(source: Source, difference: Difference, batch: Mapping[str, int]) -> None:
+def _keep(source: Source, difference: TreeDifference, batch: Mapping[str, int]) -> None:
     width = id_width(difference.before)
     small: list[bytes] = []
     for path, mode in batch.items():
@@ -183,7 +183,7 @@ def _streamed(source: Source, path: str) -> tuple[str, int]:
             told = f"{path!r} has {size} bytes, too many to keep a copy of; it stays in {source.folder}"
             raise GangerError(told, hint="look at it; ganger clean removes the folder", code="TOO_LARGE")
         words = ("hash-object", "-w", "--no-filters", "--stdin")
-        oid = source.git.call(Call(words, f"storing {path!r}", data=file)).text
+        oid = source.git.call(GitCall(words, f"storing {path!r}", data=file)).text
         return oid, os.fstat(fd).st_size
 
 
@@ -227,7 +227,7 @@ class _Look:
     mode."""
 
     census: Census
-    difference: Difference
+    difference: TreeDifference
     changed: dict[str, int]
     embedded: dict[str, str]
     odd: dict[str, WriteRefused]
@@ -265,8 +265,10 @@ def _folders(paths: Iterable[str]) -> set[str]:
     return found
 
 
-def _scope(source: Source, before: Mapping[str, Entry], folders: set[str], *, into_repositories: bool) -> Scope:
-    return Scope(
+def _scope(
+    source: Source, before: Mapping[str, IndexEntry], folders: set[str], *, into_repositories: bool
+) -> ScanScope:
+    return ScanScope(
         root=source.folder,
         skipped=tuple(path for path in source.linked if path not in before and path not in folders),
         drop=lambda path: path not in folders and path not in before and source.generated(path),
@@ -276,7 +278,7 @@ def _scope(source: Source, before: Mapping[str, Entry], folders: set[str], *, in
     )
 
 
-def _changed(census: Census, difference: Difference) -> dict[str, int]:
+def _changed(census: Census, difference: TreeDifference) -> dict[str, int]:
     """Notes what is gone, and returns what may have changed."""
     changed: dict[str, int] = {}
     for path, entry in difference.before.items():
@@ -292,7 +294,7 @@ def _changed(census: Census, difference: Difference) -> dict[str, int]:
     return changed
 
 
-def _moved(entry: Entry | None, commit: str) -> bool:
+def _moved(entry: IndexEntry | None, commit: str) -> bool:
     return entry is None or entry.mode != SUBMODULE or entry.oid != commit
 
 
@@ -319,7 +321,7 @@ def _copy_ignore(folder: Path, path: str, mirror: Path) -> None:
 class FolderChange:
     """A difference as a `Change` for the safeguards."""
 
-    def __init__(self, difference: Difference, renames: Mapping[str, str], reader: Reader) -> None:
+    def __init__(self, difference: TreeDifference, renames: Mapping[str, str], reader: ObjectReader) -> None:
         self._difference = difference
         self._renames = renames
         self._reader = reader
@@ -350,12 +352,12 @@ class FolderChange:
             self._renames.get(path, ""),
         )
 
-    def _size(self, entry: Entry) -> int:
+    def _size(self, entry: IndexEntry) -> int:
         found = None if entry.mode == SUBMODULE else self._reader.look(entry.oid)
         return 0 if found is None else found[2]
 
 
-def renames_of(git: Git, before: str, after: str, difference: Difference) -> dict[str, str]:
+def renames_of(git: Git, before: str, after: str, difference: TreeDifference) -> dict[str, str]:
     """The old paths of renamed files, by git's rename detection; used only when files were both added and removed."""
     leaves = difference.leaves
     if not any(leaf is None for leaf in leaves.values()) or all(path in difference.before for path in leaves):
@@ -370,14 +372,14 @@ def renames_of(git: Git, before: str, after: str, difference: Difference) -> dic
     return renames
 
 
-def scratch_index(source: Source, difference: Difference, folder: Path) -> Path:
+def scratch_index(source: Source, difference: TreeDifference, folder: Path) -> Path:
     """A copy of the workspace's index, for rewriting."""
     copy = folder / "index"
     if difference.by_index:
         shutil.copyfile(source.index, copy)
     else:
         words = ("read-tree", source.commit)
-        source.git.call(Call(words, "reading the workspace's commit", index=copy))
+        source.git.call(GitCall(words, "reading the workspace's commit", index=copy))
     return copy
 
 

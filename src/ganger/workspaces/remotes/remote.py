@@ -18,11 +18,11 @@ from ganger.core.state.hosts import short_reason
 from ganger.errors import DiskFullError, ForgeDenied, ForgeError, ForgeUnreachable, GangerError
 from ganger.local.scratch import prefix
 from ganger.ports.forge import Behind, PushOutcome, Rejected, Sent
-from ganger.workspaces.git.bare_repo import Bare
+from ganger.workspaces.git.bare_repo import BareRepo
 from ganger.workspaces.git.git import (
-    Answer,
-    Call,
     Git,
+    GitAnswer,
+    GitCall,
     damaged,
     environment_for,
     failed,
@@ -122,7 +122,7 @@ class GitRemote:
 
     async def head(self, branch: str) -> str:
         ref = _full(branch)
-        call = Call(("ls-remote", "--exit-code", "--", self._to.text, ref), "looking at the remote", fine=(0, 2))
+        call = GitCall(("ls-remote", "--exit-code", "--", self._to.text, ref), "looking at the remote", fine=(0, 2))
         answer = await self._ask(call, self._settings.look_sec)
         rows = [line.split("\t") for line in answer.text.splitlines()]
         return next((row[0] for row in rows if len(row) == 2 and row[1] == ref and is_object(row[0])), "")
@@ -138,7 +138,7 @@ class GitRemote:
     async def fetch(self, branch: str) -> str:
         kept = self._kept_at(branch)
         words = ("fetch", *_FETCH, "--", self._to.text, f"+{_full(branch)}:{kept}")
-        call = Call(words, f"fetching {branch}", fine=(0, 1, 128))
+        call = GitCall(words, f"fetching {branch}", fine=(0, 1, 128))
         async with self._writing:
             answer = await self._ask(call, self._settings.transfer_sec, judged=False)
             if answer.code != 0:
@@ -172,7 +172,7 @@ class GitRemote:
             self._to.text,
             f"{commit}:{ref}",
         )
-        call = Call(words, f"pushing to {branch}", fine=(0, 1))
+        call = GitCall(words, f"pushing to {branch}", fine=(0, 1))
         answer = await self._ask(call, self._settings.transfer_sec)
         row = _row_of(answer, ref)
         if answer.code == 0 and row is not None and row.flag in (" ", "*", "=", *(["+"] if more else [])):
@@ -187,13 +187,13 @@ class GitRemote:
         ref = _full(branch)
         lease = f"--force-with-lease={ref}:{require_object(commit)}"
         words = ("push", "--porcelain", "--no-verify", lease, "--", self._to.text, f":{ref}")
-        answer = await self._ask(Call(words, f"removing {branch}", fine=(0, 1)), self._settings.transfer_sec)
+        answer = await self._ask(GitCall(words, f"removing {branch}", fine=(0, 1)), self._settings.transfer_sec)
         row = _row_of(answer, ref)
         if answer.code == 0 and row is not None and row.flag == "-":
             return True
         return not await self.head(branch)
 
-    async def _refused(self, why: str, answer: Answer, commit: str, branch: str) -> PushOutcome:
+    async def _refused(self, why: str, answer: GitAnswer, commit: str, branch: str) -> PushOutcome:
         """What a `!` means: the branch has moved, the remote is busy, or it rejects this commit."""
         told = " ".join([why, *_remote_lines(answer.err)])
         if not _MOVED_ON.search(why) and not _RACED.search(told) and "failed to report" not in why:
@@ -216,13 +216,13 @@ class GitRemote:
         if not await self._known(commit):
             return False
         words = ("merge-base", "--is-ancestor", commit, tip)
-        return (await asyncio.to_thread(self._git.call, Call(words, "comparing commits", fine=(0, 1)))).code == 0
+        return (await asyncio.to_thread(self._git.call, GitCall(words, "comparing commits", fine=(0, 1)))).code == 0
 
     def _kept_at(self, branch: str) -> str:
         """The branch name as a single part: of `a` and `a/b` only one can be a ref."""
         return f"refs/ganger/remote/{hashlib.sha256(self._to.text.encode()).hexdigest()[:12]}/{ref_part(branch)}"
 
-    async def _ask(self, call: Call, deadline_sec: float, *, judged: bool = True) -> Answer:
+    async def _ask(self, call: GitCall, deadline_sec: float, *, judged: bool = True) -> GitAnswer:
         with self._with_credentials(call) as whole:
             answer = await self._run(whole, deadline_sec)
         if judged and answer.code not in call.fine:
@@ -230,7 +230,7 @@ class GitRemote:
         return answer
 
     @contextmanager
-    def _with_credentials(self, call: Call) -> Iterator[Call]:
+    def _with_credentials(self, call: GitCall) -> Iterator[GitCall]:
         """The call with what this address needs, and nothing meant for another."""
         environment = {name: text for name, text in self._settings.environ.items() if name in PASSED_ON}
         settings: tuple[str, ...] = (*_SETTINGS, f"protocol.{self._to.scheme}.allow=always")
@@ -246,14 +246,14 @@ class GitRemote:
             }
             # Git would send the header wherever a redirect points, also to another host.
             settings = (*settings, "http.followRedirects=false")
-        whole = Call(call.words, call.doing, environment=environment, settings=settings, fine=call.fine)
+        whole = GitCall(call.words, call.doing, environment=environment, settings=settings, fine=call.fine)
         if not self._to.local:
             yield whole
             return
         with _trusting(self._to.text) as trust:
-            yield Call(call.words, call.doing, environment=environment | trust, settings=settings, fine=call.fine)
+            yield GitCall(call.words, call.doing, environment=environment | trust, settings=settings, fine=call.fine)
 
-    async def _run(self, call: Call, deadline_sec: float) -> Answer:
+    async def _run(self, call: GitCall, deadline_sec: float) -> GitAnswer:
         """Runs git; git and everything it starts end at the deadline, or when the waiting task is cancelled."""
         process = await asyncio.create_subprocess_exec(
             *self._git.argv(call),
@@ -279,14 +279,16 @@ class GitRemote:
             ) from None
         finally:
             await _end(process)
-        return Answer(code, out, err.decode("utf-8", "replace"))
+        return GitAnswer(code, out, err.decode("utf-8", "replace"))
 
-    async def _trouble(self, call: Call, answer: Answer) -> GangerError:
+    async def _trouble(self, call: GitCall, answer: GitAnswer) -> GangerError:
         """Tells apart a fault of this repository, of the credentials and of the connection."""
         own = [line for line in answer.err.splitlines() if not line.startswith("remote:")]
         # The remote's git may use the same words; only a check of this repository tells whose objects are damaged.
         found = (
-            await asyncio.to_thread(Bare(Path("/"), self._git.directory).fsck) if shows_damage("\n".join(own)) else ""
+            await asyncio.to_thread(BareRepo(Path("/"), self._git.directory).fsck)
+            if shows_damage("\n".join(own))
+            else ""
         )
         if found:
             return damaged(self._git.directory, self._said(" ".join(own)))
@@ -321,7 +323,7 @@ class _Row:
     why: str
 
 
-def _row_of(answer: Answer, ref: str) -> _Row | None:
+def _row_of(answer: GitAnswer, ref: str) -> _Row | None:
     for line in os.fsdecode(answer.out).splitlines():
         parts = line.split("\t", 2)
         if len(parts) == 3 and parts[1].endswith(f":{ref}"):

@@ -123,7 +123,7 @@ _LOCK_FILES = re.compile(r"(?:.*/)?(?:[^/]*[.-]lock(?:\.\w+)?|go\.sum|[^/]*\.loc
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundSecret:
     """Where a secret is and of what kind."""
 
     line: int
@@ -141,7 +141,7 @@ class Sample(NamedTuple):
 class _Hit(NamedTuple):
     """`at` is where the value begins in the scanned text."""
 
-    found: Found
+    found: FoundSecret
     value: bytes
     at: int = 0
 
@@ -154,13 +154,13 @@ class Span(NamedTuple):
     kind: str
 
 
-def find_secrets(lines: Iterable[Line]) -> list[Found]:
+def find_secrets(lines: Iterable[Line]) -> list[FoundSecret]:
     """The secrets in these added lines, by line."""
     added = list(lines)
     text, number = _joined(added)
     hits = [
         *_shapes(text, number, named=True),
-        *(_Hit(Found(number(at), _KEY), body) for at, body in _key_blocks(text)),
+        *(_Hit(FoundSecret(number(at), _KEY), body) for at, body in _key_blocks(text)),
     ]
     return sorted({hit.found for hit in hits}, key=lambda found: (found.line, found.kind))
 
@@ -209,7 +209,7 @@ def _block_end(text: bytes, at: int) -> int:
     return end.end() if end else min(len(text), at + _LARGEST_KEY)
 
 
-def new_secrets(samples: Iterable[Sample], known: Callable[[], Iterable[bytes]]) -> list[tuple[str, Found]]:
+def new_secrets(samples: Iterable[Sample], known: Callable[[], Iterable[bytes]]) -> list[tuple[str, FoundSecret]]:
     """Secrets in these files that none of the `known` contents had; a secret that only moved is not reported again."""
     hits = [(sample.path, hit) for sample in samples for hit in _in_sample(sample)]
     if not hits:
@@ -223,7 +223,7 @@ def _in_sample(sample: Sample) -> list[_Hit]:
     """Key blocks are searched in the whole file: the first line may be old and only the body new."""
     old = {body for _, body in _key_blocks(sample.before)}
     blocks = [(at, body) for at, body in _key_blocks(sample.after) if body not in old]
-    hits = [_Hit(Found(number, _KEY), body) for number, body in _numbered(sample.after, blocks)]
+    hits = [_Hit(FoundSecret(number, _KEY), body) for number, body in _numbered(sample.after, blocks)]
     if not _is_binary(sample.after):
         text, number = _joined(added_lines(sample.before, sample.after))
         hits += _shapes(text, number, named=_LOCK_FILES.fullmatch(sample.path) is None)
@@ -272,13 +272,13 @@ def _shapes(text: bytes, number: Callable[[int], int], *, named: bool) -> Iterat
                 value = match[match.lastindex or 0]
                 alone = match.start() == 0 or text[match.start() - 1] not in _WORD_SIGNS
                 if alone and _is_meant(text, match.start(), value) and _entropy(value) >= 3.0:
-                    yield _Hit(Found(number(match.start()), kind.name), value, match.start(match.lastindex or 0))
+                    yield _Hit(FoundSecret(number(match.start()), kind.name), value, match.start(match.lastindex or 0))
     if b"://" in text:
         yield from (
-            _Hit(Found(number(match.start()), _ADDRESSED), match[2], match.start(2)) for match in _addresses(text)
+            _Hit(FoundSecret(number(match.start()), _ADDRESSED), match[2], match.start(2)) for match in _addresses(text)
         )
     if named:
-        yield from (_Hit(Found(number(at), _VALUE), value, start) for at, value, start in _named_values(text))
+        yield from (_Hit(FoundSecret(number(at), _VALUE), value, start) for at, value, start in _named_values(text))
 
 
 def _is_meant(text: bytes, at: int, value: bytes) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from ganger.errors import WriteRefused
-from ganger.workspaces.files.tree import NEW_FILE_MODE, FileImage, Found, Tree, parents_of, sha256_of
+from ganger.workspaces.files.tree import NEW_FILE_MODE, FileImage, Tree, TreeEntry, parents_of, sha256_of
 from ganger.workspaces.refusals import named_failures, refused, require_none
 from ganger.workspaces.rules.protected import Protection, is_unseen
 
@@ -320,7 +320,7 @@ def _check_hash(request: WriteRequest, pending: _Pending) -> None:
         raise refused(request.path, "HASH_MISMATCH", f"sha256_before does not fit: {state}")
 
 
-def _utf8_bytes(path: str, found: Found | None) -> bytes:
+def _utf8_bytes(path: str, found: TreeEntry | None) -> bytes:
     if found is None:
         raise refused(path, "CONTENT_REF_MISSING", "content_ref names no file in the workspace")
     try:

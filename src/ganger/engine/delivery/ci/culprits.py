@@ -21,8 +21,8 @@ from ganger.core.vocabulary import BlockReason
 from ganger.engine.attempt_outcome import Waits
 from ganger.engine.delivery.ci.failure import CiTrouble
 from ganger.engine.delivery.ci.red_before import RedBefore
-from ganger.engine.delivery.context import DeliveryCase, passes
-from ganger.engine.delivery.pollers.ci import Following
+from ganger.engine.delivery.context import DeliveryContext, passes
+from ganger.engine.delivery.pollers.ci import CiPoller
 from ganger.engine.delivery.shared_push import Train
 from ganger.engine.resources.run_resources import one_line
 from ganger.errors import ForgeError
@@ -33,14 +33,14 @@ UNKNOWN = "unknown"
 
 
 class Culprits:
-    def __init__(self, train: Train, following: Following) -> None:
+    def __init__(self, train: Train, following: CiPoller) -> None:
         self.train, self.following = train, following
         self.state, self.journal, self.repo = train.state, train.journal, train.repo
         self.repository, self.rules = train.repository, train.rules
         self._looking = asyncio.Lock()
         self._told: dict[str, tuple[RunFact, ...]] = {}
 
-    async def of(self, at: DeliveryCase, sha: str, log: str, *, own: bool = False) -> str:
+    async def of(self, at: DeliveryContext, sha: str, log: str, *, own: bool = False) -> str:
         """The task that turned `sha` red, empty where what lies below this run did; `log` is what CI printed. `own`:
         it has faults that what lies below has not."""
         async with self._looking:
@@ -58,7 +58,7 @@ class Culprits:
             self.train.ring()
             return name
 
-    async def wait_for_mend(self, at: DeliveryCase, sha: str, name: str) -> None:
+    async def wait_for_mend(self, at: DeliveryContext, sha: str, name: str) -> None:
         """Returns when another tip is tracked, or this one is green; raises Waits where nobody is at it."""
         while at.now.commit == sha and not needs_tip(at.now):
             at.heed()
@@ -98,7 +98,9 @@ class Culprits:
         there = [commit for commit in merges if await self.repository.is_ancestor(commit, sha)]
         return [one for one in there if not proved or not await self.repository.is_ancestor(one, proved)]
 
-    async def _find(self, at: DeliveryCase, sha: str, names: Sequence[str], log: str, *, own: bool) -> tuple[str, str]:
+    async def _find(
+        self, at: DeliveryContext, sha: str, names: Sequence[str], log: str, *, own: bool
+    ) -> tuple[str, str]:
         good, bad = -1, len(names) - 1
         while bad - good > 1:
             middle = (good + bad) // 2
@@ -141,7 +143,7 @@ class Culprits:
 
     # --- one half -----------------------------------------------------------------------------------------------------
 
-    async def _half(self, at: DeliveryCase, tip: str, without: Sequence[str]) -> str:
+    async def _half(self, at: DeliveryContext, tip: str, without: Sequence[str]) -> str:
         """CI's verdict on the tip without these tasks' changes."""
         made = await self._without(tip, without)
         if made is None:
@@ -157,7 +159,7 @@ class Culprits:
         await self.journal.record(ev.HalfJudged(self.repo, tip, commit, verdict, one_line(finding.why, 300)))
         return verdict
 
-    async def _without_base(self, at: DeliveryCase, commit: str, finding: Finding) -> str:
+    async def _without_base(self, at: DeliveryContext, commit: str, finding: Finding) -> str:
         """Where what was red before the run is nobody's matter, it says nothing of a part either."""
         if finding.ci is Ci.RED and self.rules.base_red == "ignore":
             base = RedBefore(at, CiTrouble(at.case, at.outlet))
@@ -165,7 +167,7 @@ class Culprits:
                 return "green"
         return _word(finding)
 
-    async def _is_red_below(self, at: DeliveryCase) -> bool:
+    async def _is_red_below(self, at: DeliveryContext) -> bool:
         """Whether CI says that what others have on the branch is red by itself."""
         below = at.now.onto
         ours = {one.commit for one in self.state.verdicts if one.repo == self.repo}
@@ -187,7 +189,7 @@ class Culprits:
                 top, tree = back.commit, back.tree
         return top, tree
 
-    async def _tried(self, at: DeliveryCase, commit: str) -> Finding:
+    async def _tried(self, at: DeliveryContext, commit: str) -> Finding:
         if self.rules.forge == "command":
             return await self.verdict(at, commit)
         branch = f"ganger/{branch_stem(self.state.run_id)}/half-{commit[:12]}"
@@ -202,7 +204,7 @@ class Culprits:
             with contextlib.suppress(ForgeError):
                 await remote.remove(commit, branch)
 
-    async def verdict(self, at: DeliveryCase, commit: str, *, appear_sec: float | None = None) -> Finding:
+    async def verdict(self, at: DeliveryContext, commit: str, *, appear_sec: float | None = None) -> Finding:
         """What CI says of a commit that is no task's; ABSENT when nothing began in time."""
         patience = self.rules.appear_sec if appear_sec is None else appear_sec
         clock = at.tools.clock

@@ -16,9 +16,9 @@ from ganger.core.names import ci_log
 from ganger.core.planning.repos import graph_of
 from ganger.core.state.apply_delivery import rules_of
 from ganger.core.vocabulary import FailureClass
-from ganger.engine.attempt_context import Case, Failed
+from ganger.engine.attempt_context import Failed, RunningAttempt
 from ganger.engine.files import named_os_errors, write_private
-from ganger.engine.resources.delivery_target import Outlet
+from ganger.engine.resources.delivery_target import DeliveryTarget
 from ganger.engine.resources.run_resources import one_line
 from ganger.errors import ForgeError, HostError
 from ganger.ports.forge import Forge
@@ -31,7 +31,7 @@ TRANSIENT = "transient"
 
 
 class CiTrouble:
-    def __init__(self, case: Case, outlet: Outlet) -> None:
+    def __init__(self, case: RunningAttempt, outlet: DeliveryTarget) -> None:
         self.case, self.outlet = case, outlet
         self.rules = rules_of(case.state, case.task)
         self._excerpts: dict[str, tuple[Excerpt, str, tuple[str, ...]]] = {}

@@ -7,21 +7,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ganger.core import events as ev
-from ganger.core.delivery.request_merges import Landed, judge_landed
+from ganger.core.delivery.request_merges import LandedRequest, judge_landed
 from ganger.core.logs.ci_logs import faults
 from ganger.core.model.ci import Finding, RunFact
 from ganger.core.model.ledger import Delivery, RequestRef
 from ganger.core.vocabulary import TaskStatus
-from ganger.engine.attempt_context import Case, Failed
+from ganger.engine.attempt_context import Failed, RunningAttempt
 from ganger.engine.delivery.ci.failure import CiTrouble
-from ganger.engine.delivery.context import DeliveryCase, passes
-from ganger.engine.merging.push_queue import Sending
+from ganger.engine.delivery.context import DeliveryContext, passes
+from ganger.engine.merging.push_queue import PushQueue
 
 _GOES_ON = (TaskStatus.PENDING, TaskStatus.RUNNING)
 
 
 class RedBelow:
-    def __init__(self, case: Case, sending: Sending) -> None:
+    def __init__(self, case: RunningAttempt, sending: PushQueue) -> None:
         self.case, self.sending, self.state = case, sending, case.state
         self.repository, self.repo = sending.repository, case.spec.repo
         self._known: dict[str, frozenset[str]] = {}
@@ -94,7 +94,7 @@ _HEED_SEC = 2.0
 
 
 class LandedCi:
-    def __init__(self, at: DeliveryCase, trouble: CiTrouble) -> None:
+    def __init__(self, at: DeliveryContext, trouble: CiTrouble) -> None:
         self.at, self.trouble = at, trouble
         self.below = RedBelow(at.case, at.sending)
 
@@ -106,9 +106,9 @@ class LandedCi:
         if self.at.now.green == known.merged or known.merged == known.tested:
             return
         verdict, finding, runs = await self._judged(known.merged)
-        if verdict is Landed.RED:
+        if verdict is LandedRequest.RED:
             await self._red(known, finding, runs)
-        elif verdict is Landed.GREEN:
+        elif verdict is LandedRequest.GREEN:
             await self.at.case.record(*self._moved(known, self.at.rules.branch), *self._green(known, finding, runs))
         elif known.same:
             await self._stands(known, finding.why)
@@ -119,7 +119,7 @@ class LandedCi:
     async def _stands(self, known: RequestRef, why: str) -> None:
         await self.at.case.record(ev.LandedUnjudged(self.at.case.task, self.at.case.number, known.merged, why))
 
-    async def _judged(self, sha: str) -> tuple[Landed, Finding, tuple[RunFact, ...]]:
+    async def _judged(self, sha: str) -> tuple[LandedRequest, Finding, tuple[RunFact, ...]]:
         """Waits. That no run begins is believed when there was time for one."""
         assert self.at.following is not None
         clock, rules, seen = self.at.tools.clock, self.at.rules, 0
@@ -137,12 +137,14 @@ class LandedCi:
                 verdict, finding = judge_landed(sha, look.runs, rules.ci_rules)
                 spent = clock.monotonic() - since
                 early = spent < rules.appear_sec
-                if look.looks and (verdict is Landed.RED or (verdict is Landed.GREEN and not (unsure and early))):
+                if look.looks and (
+                    verdict is LandedRequest.RED or (verdict is LandedRequest.GREEN and not (unsure and early))
+                ):
                     return verdict, finding, look.runs
-                if look.looks and not early and (verdict is Landed.NONE or not look.runs):
-                    return Landed.NONE, finding, look.runs
+                if look.looks and not early and (verdict is LandedRequest.NONE or not look.runs):
+                    return LandedRequest.NONE, finding, look.runs
                 if spent >= rules.ci_most_sec:
-                    return Landed.NONE, finding, look.runs
+                    return LandedRequest.NONE, finding, look.runs
         finally:
             self.at.following.forget(sha)
 
@@ -214,7 +216,7 @@ class LandedCi:
         """What CI says of a commit that the forge's own queue tried and did not merge: a red verdict, or none."""
         tested = self.at.now.commit
         verdict, finding, runs = await self._judged(sha)
-        if verdict is not Landed.RED:
+        if verdict is not LandedRequest.RED:
             return None
         problem = await self.trouble.red(sha, finding, runs)
         moved = ev.TrackingMoved(self.at.case.task, self.at.case.number, sha, branch, tested, "queue")

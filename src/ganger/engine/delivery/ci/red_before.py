@@ -8,7 +8,7 @@ from ganger.core import events as ev
 from ganger.core.model.ci import UNSETTLED, Ci, Finding, RunFact, judge
 from ganger.core.model.ledger import TargetVerdict
 from ganger.engine.delivery.ci.failure import CiTrouble
-from ganger.engine.delivery.context import DeliveryCase, passes
+from ganger.engine.delivery.context import DeliveryContext, passes
 from ganger.engine.resources.run_resources import one_line
 from ganger.errors import ForgeError
 
@@ -18,7 +18,7 @@ _LOOKS = 3
 
 
 class RedBefore:
-    def __init__(self, at: DeliveryCase, trouble: CiTrouble) -> None:
+    def __init__(self, at: DeliveryContext, trouble: CiTrouble) -> None:
         self.at, self.trouble, self.repo = at, trouble, at.case.spec.repo
 
     async def same(self, sha: str, finding: Finding, runs: Sequence[RunFact] | None = None) -> TargetVerdict | None:

@@ -8,8 +8,8 @@ from ganger.core import events as ev
 from ganger.core.delivery.shared_pushes import MEND, NEW_TIP, SUPERSEDED, is_free
 from ganger.core.model.ci import OVER, UNSETTLED, Ci, Finding, RunFact, Word, chosen, judge, mark
 from ganger.engine.delivery.ci.wait import NEVER_STARTED
-from ganger.engine.delivery.context import DeliveryCase, passes
-from ganger.engine.delivery.pollers.ci import Look
+from ganger.engine.delivery.context import DeliveryContext, passes
+from ganger.engine.delivery.pollers.ci import CiLook
 from ganger.engine.delivery.push import Pushing
 from ganger.errors import ForgeUnreachable
 
@@ -21,7 +21,7 @@ _WHAT_STARTS_IT = (
 
 
 class CiAgain:
-    def __init__(self, at: DeliveryCase, pushing: Pushing) -> None:
+    def __init__(self, at: DeliveryContext, pushing: Pushing) -> None:
         self.at, self.pushing = at, pushing
 
     async def once_more(self, finding: Finding) -> None:
@@ -155,7 +155,7 @@ class CiAgain:
             await self._run_again(run)
         await self.at.case.record(ev.Retriggered(self.at.case.task, self.at.case.number, sha, cause, "rerun"))
 
-    async def _first_look(self, sha: str) -> Look:
+    async def _first_look(self, sha: str) -> CiLook:
         assert self.at.following is not None
         look = await self.at.following.look(sha, (), after=0, wait_sec=self.at.outlet.poll_most_sec)
         if look.trouble is not None and not passes(look.trouble):

@@ -11,14 +11,14 @@ from ganger.core.vocabulary import FailureClass
 from ganger.engine.delivery.ci.culprits import Culprits
 from ganger.engine.delivery.ci.failure import CiTrouble
 from ganger.engine.delivery.ci.wait import NEVER_STARTED
-from ganger.engine.delivery.context import DeliveryCase
+from ganger.engine.delivery.context import DeliveryContext
 from ganger.engine.resources.run_resources import one_line
 
 _THEN = "no worker is paid for it: correct that file on {branch}"
 
 
 class UnreadWorkflow:
-    def __init__(self, at: DeliveryCase, trouble: CiTrouble, culprits: Culprits | None) -> None:
+    def __init__(self, at: DeliveryContext, trouble: CiTrouble, culprits: Culprits | None) -> None:
         self.at, self.trouble, self.culprits = at, trouble, culprits
 
     async def is_nobodys(self, sha: str, finding: Finding) -> bool:

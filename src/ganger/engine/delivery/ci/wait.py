@@ -9,8 +9,8 @@ from ganger.core import events as ev
 from ganger.core.model.ci import MISSING_JOB, UNSETTLED, Ci, Finding, RunFact, Word, is_stale, judge, with_unread
 from ganger.core.model.ledger import TAKEN_UP
 from ganger.core.times import unix_time
-from ganger.engine.delivery.context import DeliveryCase, passes
-from ganger.engine.delivery.pollers.ci import Look
+from ganger.engine.delivery.context import DeliveryContext, passes
+from ganger.engine.delivery.pollers.ci import CiLook
 
 NEVER_STARTED = "never_started"
 _SOONEST_SEC = 0.05
@@ -18,7 +18,7 @@ _HEED_SEC = 2.0
 
 
 class CiWaiting:
-    def __init__(self, at: DeliveryCase) -> None:
+    def __init__(self, at: DeliveryContext) -> None:
         self.at = at
         self._since, self._early = ("", 0.0, 0.0), 0
 
@@ -54,7 +54,7 @@ class CiWaiting:
                 return over
             late = over
 
-    def _unless_early(self, finding: Finding, look: Look) -> Finding:
+    def _unless_early(self, finding: Finding, look: CiLook) -> Finding:
         """Runs of one push do not all appear at once: what only misses a job is believed when there was time for it,
         and a look after that."""
         if not finding.jobs or any(job.reason != MISSING_JOB for job in finding.jobs):
@@ -100,7 +100,7 @@ class CiWaiting:
             )
         )
 
-    async def _mind_time(self, sha: str, look: Look, finding: Finding, late: int, *, begun: bool) -> int | Finding:
+    async def _mind_time(self, sha: str, look: CiLook, finding: Finding, late: int, *, begun: bool) -> int | Finding:
         """D14: CI is looked at once more before its time counts as over, and goes on while it is at work. `begun`:
         what was asked to run again does."""
         spent, rules, task, number = self._spent_sec(), self.at.rules, self.at.case.task, self.at.case.number

@@ -11,8 +11,8 @@ from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 
 from ganger.core.model.ci import ABSENT, RunFact, is_sha
-from ganger.engine.resources.delivery_target import Outlet
-from ganger.engine.stop_guard import Gate, Stopped
+from ganger.engine.resources.delivery_target import DeliveryTarget
+from ganger.engine.stop_guard import StopGuard, Stopped
 from ganger.errors import ForgeError, ForgeLimited, ForgeUnreachable
 from ganger.ports import Clock
 from ganger.ports.forge import Forge
@@ -36,7 +36,7 @@ class _Watched:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class CiLook:
     """What CI says of a commit after so many looks. `trouble` is why nothing could be asked."""
 
     runs: tuple[RunFact, ...]
@@ -45,8 +45,8 @@ class Look:
     trouble: ForgeError | None = None
 
 
-class Following:
-    def __init__(self, outlet: Outlet, forge: Forge, clock: Clock, gate: Gate, spawn: Spawn) -> None:
+class CiPoller:
+    def __init__(self, outlet: DeliveryTarget, forge: Forge, clock: Clock, gate: StopGuard, spawn: Spawn) -> None:
         self.forge, self._outlet, self._clock, self._gate, self._spawn = forge, outlet, clock, gate, spawn
         self._watched: dict[str, _Watched] = {}
         self._work: asyncio.Task[None] | None = None
@@ -58,7 +58,7 @@ class Following:
         self._of(sha, known).followers += 1
         self._nudged.set()
 
-    async def look(self, sha: str, known: Iterable[RunFact], *, after: int, wait_sec: float) -> Look:
+    async def look(self, sha: str, known: Iterable[RunFact], *, after: int, wait_sec: float) -> CiLook:
         """News of this commit since version `after`, or what is known once `wait_sec` is over."""
         watched = self._of(sha, known)
         if self._work is None:
@@ -70,7 +70,7 @@ class Following:
                     await watched.news.wait()
         if self._stopped:
             raise Stopped
-        return Look(tuple(watched.runs.values()), watched.looks, watched.version, watched.trouble)
+        return CiLook(tuple(watched.runs.values()), watched.looks, watched.version, watched.trouble)
 
     def _of(self, sha: str, known: Iterable[RunFact]) -> _Watched:
         assert is_sha(sha)

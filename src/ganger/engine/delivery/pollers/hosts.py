@@ -16,9 +16,9 @@ from ganger.core.failures.retries import backoff_sec
 from ganger.core.state.hosts import AWAY, DENIED, after_answer, asking, is_away, is_patience_over, nobody_s, told
 from ganger.core.vocabulary import BlockReason
 from ganger.engine.attempt_outcome import Waits
-from ganger.engine.resources.delivery_target import Outlet
-from ganger.engine.resources.run_resources import Tools
-from ganger.engine.stop_guard import Gate, Stopped
+from ganger.engine.resources.delivery_target import DeliveryTarget
+from ganger.engine.resources.run_resources import RunResources
+from ganger.engine.stop_guard import StopGuard, Stopped
 from ganger.errors import ForgeDenied, GangerError, HostError
 
 Spawn = Callable[[Coroutine[object, object, None]], asyncio.Task[None]]
@@ -29,7 +29,7 @@ _QUIET_SEC = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class HostPatience:
     """Of whom: after `ask_sec` a person is asked, after `most_sec` nobody leads the task until the host is back."""
 
     task: str
@@ -42,7 +42,7 @@ class Patience:
 class HostWatch:
     """Shared by all repositories of a run."""
 
-    def __init__(self, tools: Tools, gate: Gate, spawn: Spawn) -> None:
+    def __init__(self, tools: RunResources, gate: StopGuard, spawn: Spawn) -> None:
         self._tools, self._gate, self._spawn = tools, gate, spawn
         self._journal, self._clock, self._state = tools.journal, tools.clock, tools.journal.state
         self._probes: dict[tuple[str, str], tuple[Probe, float]] = {}
@@ -53,7 +53,7 @@ class HostWatch:
         # What follows from the state is found and recorded in one piece: two at once would say it twice.
         self._telling = asyncio.Lock()
 
-    async def recover(self, outlets: Iterable[Outlet]) -> None:
+    async def recover(self, outlets: Iterable[DeliveryTarget]) -> None:
         """Settings may have changed since an earlier lead met trouble, and who waited may be through."""
         used = [host for outlet in outlets for host in outlet.hosts]
         await self._tell(lambda: nobody_s(self._state, used))
@@ -61,7 +61,9 @@ class HostWatch:
     def stop(self) -> None:
         self._stopped = True
 
-    async def while_answered(self, outlet: Outlet, of: Patience, work: Callable[[], Awaitable[None]]) -> None:
+    async def while_answered(
+        self, outlet: DeliveryTarget, of: HostPatience, work: Callable[[], Awaitable[None]]
+    ) -> None:
         """Does the work again from its ledger each time its host is back. Raises Waits where patience is over."""
         began: float | None = None
         while True:
@@ -76,7 +78,7 @@ class HostWatch:
                     began = None
                 await self._met(outlet, of, trouble)
 
-    async def _met(self, outlet: Outlet, of: Patience, trouble: HostError) -> None:
+    async def _met(self, outlet: DeliveryTarget, of: HostPatience, trouble: HostError) -> None:
         """A task met it; who else does may have said so already."""
         self._know(outlet, of.branch)
         async with self._telling:
@@ -86,7 +88,7 @@ class HostWatch:
         if isinstance(trouble, ForgeDenied):
             await self._ask(trouble.host, trouble.hint)
 
-    def _know(self, outlet: Outlet, branch: str) -> None:
+    def _know(self, outlet: DeliveryTarget, branch: str) -> None:
         """How each host of this outlet is asked whether it is back."""
         remote, forge, most = outlet.remote, outlet.forge, max(outlet.poll_most_sec, _LOOK_SEC)
         if remote.host:
@@ -124,7 +126,7 @@ class HostWatch:
 
     # --- waiting ----------------------------------------------------------------------------------------------------
 
-    async def _until_back(self, outlet: Outlet, of: Patience, began: float | None) -> float | None:
+    async def _until_back(self, outlet: DeliveryTarget, of: HostPatience, began: float | None) -> float | None:
         """When it began to wait for trouble that is not over for long; None where there was none."""
         self._know(outlet, of.branch)
         while host := is_away(self._state, outlet.hosts):

@@ -11,12 +11,12 @@ from dataclasses import replace
 from ganger.contracts.parser import neutralise
 from ganger.core import events as ev
 from ganger.core.control.reviews import WANTED, awaits_people, has_request, on_forge, shows_another
-from ganger.core.delivery.forge_reviews import APPROVED, Opinion, Remark, Review, Said, said_of
+from ganger.core.delivery.forge_reviews import APPROVED, Opinion, Remark, Review, ReviewSaid, said_of
 from ganger.core.model.ledger import NO_RULES, Delivery
 from ganger.core.state.hosts import is_away
-from ganger.engine.resources.delivery_target import Outlet
-from ganger.engine.resources.run_resources import Tools
-from ganger.engine.stop_guard import Gate, Stopped
+from ganger.engine.resources.delivery_target import DeliveryTarget
+from ganger.engine.resources.run_resources import RunResources
+from ganger.engine.stop_guard import StopGuard, Stopped
 from ganger.errors import ForgeDenied, ForgeError, ForgeLimited
 from ganger.ports import Repository
 from ganger.ports.forge import Forge, Request
@@ -28,7 +28,9 @@ _LAST_LOOK_SEC = 15.0
 
 
 class ReviewWatch:
-    def __init__(self, tools: Tools, gate: Gate, repo: str, repository: Repository, outlet: Outlet) -> None:
+    def __init__(
+        self, tools: RunResources, gate: StopGuard, repo: str, repository: Repository, outlet: DeliveryTarget
+    ) -> None:
         assert outlet.forge is not None
         self.forge: Forge = outlet.forge
         self._tools, self._gate, self._repo = tools, gate, repo
@@ -112,7 +114,7 @@ class ReviewWatch:
                 known = await self._shown_now(name)
                 if known is not None and known.merged and known.head == commit:
                     by_hand = Review("merge", "whoever merged it", APPROVED, url=known.url)
-                    said = Said(Opinion.APPROVED, (by_hand,))
+                    said = ReviewSaid(Opinion.APPROVED, (by_hand,))
                 else:
                     is_other = await self._is_other(name, commit, known)
             await journal.idle()
@@ -152,7 +154,7 @@ class ReviewWatch:
         assert ref is not None
         return Request(ref.number, ref.url, ref.branch, ref.into, head=commit)
 
-    async def said(self, name: str, commit: str) -> Said:
+    async def said(self, name: str, commit: str) -> ReviewSaid:
         """What all that was said of the task's request comes to for this commit. One request, and one more for each
         review that asks for changes."""
         reviews = await self.forge.reviews(self._request(name, commit))

@@ -10,14 +10,14 @@ from ganger.core.delivery.request_merges import framed, renewed, renewed_title
 from ganger.core.model.ledger import Delivery, RequestRef
 from ganger.core.state.apply_delivery import rules_of
 from ganger.core.vocabulary import FailureClass
-from ganger.engine.attempt_context import Case
+from ganger.engine.attempt_context import RunningAttempt
 from ganger.engine.merging.commit_messages import request_body, request_title
-from ganger.engine.merging.push_queue import Sending
+from ganger.engine.merging.push_queue import PushQueue
 from ganger.ports.forge import Forge, NewRequest, Request
 
 
 class RequestText:
-    def __init__(self, case: Case, sending: Sending) -> None:
+    def __init__(self, case: RunningAttempt, sending: PushQueue) -> None:
         self.case, self.sending, self.outlet = case, sending, sending.outlet
 
     def new(self, branch: str, into: str, *, draft: bool) -> NewRequest:
@@ -75,7 +75,7 @@ T = TypeVar("T")
 class Requesting:
     """Does nothing where the repository's changes go to its branch at once."""
 
-    def __init__(self, case: Case, sending: Sending) -> None:
+    def __init__(self, case: RunningAttempt, sending: PushQueue) -> None:
         self.case, self.sending, self.outlet = case, sending, sending.outlet
         self.rules = rules_of(case.state, case.task)
         self.text = RequestText(case, sending)

@@ -10,7 +10,7 @@ from ganger.contracts.parser import neutralise
 from ganger.core import events as ev
 from ganger.core.control.answers import OPTIONS, REQUEST
 from ganger.core.control.reviews import APPROVED, PERSON, WANTED
-from ganger.core.delivery.request_merges import Look, Step, method_of, next_step
+from ganger.core.delivery.request_merges import MergeStep, RequestLook, method_of, next_step
 from ganger.core.failures.retries import backoff_sec
 from ganger.core.model.ledger import UPDATE, RequestRef
 from ganger.core.times import unix_time
@@ -18,7 +18,7 @@ from ganger.core.vocabulary import BlockReason, FailureClass
 from ganger.engine.attempt_context import Failed
 from ganger.engine.attempt_outcome import Waits
 from ganger.engine.delivery.ci.merged_commit import LandedCi, log_of
-from ganger.engine.delivery.context import DeliveryCase
+from ganger.engine.delivery.context import DeliveryContext
 from ganger.engine.delivery.request_commits import RequestCommits
 from ganger.engine.delivery.requests.queue import RequestLine
 from ganger.engine.merging.commit_messages import join_message
@@ -34,7 +34,7 @@ class MergedBranch:
     """Removed where it stands at exactly the commit that this run pushed and that is merged: the remote compares. So it
     is harmless to repeat, and what somebody else put onto it stays."""
 
-    def __init__(self, at: DeliveryCase) -> None:
+    def __init__(self, at: DeliveryContext) -> None:
         self.at = at
 
     async def remove(self) -> None:
@@ -77,7 +77,7 @@ class LaterTurn(Exception):
 class _Seen:
     """`target` is the tip of the branch a request goes into, `merged` what the forge says it made of the request."""
 
-    look: Look
+    look: RequestLook
     target: str
     merged: str
 
@@ -85,7 +85,7 @@ class _Seen:
 class RequestMerging:
     def __init__(
         self,
-        at: DeliveryCase,
+        at: DeliveryContext,
         line: RequestLine,
         landed: LandedCi,
         tested: Callable[[], Awaitable[None]],
@@ -177,14 +177,14 @@ class RequestMerging:
             self.at.heed()
             seen = await self._look()
             step = next_step(seen.look, updates=True)
-            if step is Step.LANDED:
+            if step is MergeStep.LANDED:
                 await self._landed(seen)
                 return
-            if step is Step.UPDATE:
+            if step is MergeStep.UPDATE:
                 await self._update(seen.target)
                 await self._tested()
                 continue
-            if step is not Step.MERGE:
+            if step is not MergeStep.MERGE:
                 raise await self._stuck(step, seen)
             if asked >= _MOST_ASKED or (asked and why):
                 raise self._not_merged(why)
@@ -211,7 +211,7 @@ class RequestMerging:
         if target and not await self.repository.has(target):
             target = await self._patiently(lambda: remote.fetch(known.into))
         tested = known.tested or now.commit
-        look = Look(
+        look = RequestLook(
             tested=tested,
             state=there.state if there is not None else "",
             head=there.head if there is not None else "",
@@ -370,7 +370,7 @@ class RequestMerging:
         assert known is not None and forge is not None
         at_forge = self._at_forge(known)
         seen = await self._look()
-        if next_step(seen.look, updates=False) is not Step.MERGE:
+        if next_step(seen.look, updates=False) is not MergeStep.MERGE:
             await self._after_queue(seen)
             return
         if (known.merging, known.how) != (head, "queue"):
@@ -383,7 +383,7 @@ class RequestMerging:
                 raise self._not_merged(answer.why)
         tried = await self._in_queue(at_forge)
         seen = await self._look()
-        if next_step(seen.look, updates=False) is Step.MERGE:
+        if next_step(seen.look, updates=False) is MergeStep.MERGE:
             raise await self._thrown_out(known, tried)
         await self._after_queue(seen)
 
@@ -402,7 +402,7 @@ class RequestMerging:
 
     async def _after_queue(self, seen: _Seen) -> None:
         step = next_step(seen.look, updates=False)
-        if step is not Step.LANDED:
+        if step is not MergeStep.LANDED:
             raise await self._stuck(step, seen)
         await self._landed(seen)
 
@@ -443,35 +443,35 @@ class RequestMerging:
             return
         seen = await self._look()
         step = next_step(seen.look, updates=False)
-        if step is Step.LANDED:
+        if step is MergeStep.LANDED:
             # Whoever put it there approves it.
             await self.case.record(
                 ev.Reviewed(self.case.task, APPROVED, PERSON, "", now.commit, "whoever merged it", known.url)
             )
-        elif step is not Step.MERGE:
+        elif step is not MergeStep.MERGE:
             raise await self._stuck(step, seen)
 
     async def _require_open(self) -> None:
         """A person merges this one, and perhaps did so."""
         seen = await self._look()
         step = next_step(seen.look, updates=False)
-        if step is Step.LANDED:
+        if step is MergeStep.LANDED:
             await self._landed(seen)
-        elif step is not Step.MERGE:
+        elif step is not MergeStep.MERGE:
             raise await self._stuck(step, seen)
 
-    async def _stuck(self, step: Step, seen: _Seen) -> Exception:
+    async def _stuck(self, step: MergeStep, seen: _Seen) -> Exception:
         known = self.request
         assert known is not None
         name, tested = f"change request #{known.number}", seen.look.tested[:12]
         where = f"{known.branch} of {self.outlet.place_of(known.branch).address}"
-        if step is Step.CLOSED:
+        if step is MergeStep.CLOSED:
             return self._ask(known, ("closed",), f"somebody closed {name}: {known.url}")
-        if step is Step.BRANCH_GONE:
+        if step is MergeStep.BRANCH_GONE:
             # Most forges close a request with its branch: whoever brings it there once more opens another one.
             what = ("branch_gone",) if seen.look.state == "open" else ("branch_gone", "closed")
             return self._ask(known, what, f"somebody deleted {where}, which {name} shows")
-        if step is Step.OTHER_MERGED:
+        if step is MergeStep.OTHER_MERGED:
             why = f"{name} was merged at {seen.look.head[:12]}, and {tested} is what was tested: {known.url}"
             return self.at.outside("other merged", why)
         tip = seen.look.tip

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 from ganger.core.delivery.request_merges import next_in_line
 from ganger.core.model.records import RunState
-from ganger.engine.stop_guard import Gate
+from ganger.engine.stop_guard import StopGuard
 from ganger.ports.forge import MergeRules
 
 _LOOK_SEC = 0.2
@@ -18,7 +18,7 @@ class RequestLine:
     """`rules` are the forge's own, once it was asked. Who waits is ready; dying here is harmless, as a new lead's line
     begins empty and the ledger tells who was brought up to date already."""
 
-    def __init__(self, state: RunState, gate: Gate) -> None:
+    def __init__(self, state: RunState, gate: StopGuard) -> None:
         self.state, self._gate = state, gate
         self.rules: MergeRules | None = None
         self.holder = ""

@@ -8,17 +8,17 @@ from typing import TypeVar
 from ganger.core import events as ev
 from ganger.core.control.answers import OPTIONS
 from ganger.core.control.reviews import APPROVED, FORGE, PERSON, REVIEW, WANTED
-from ganger.core.delivery.forge_reviews import Opinion, Said, too_few
+from ganger.core.delivery.forge_reviews import Opinion, ReviewSaid, too_few
 from ganger.core.vocabulary import BlockReason
 from ganger.engine.attempt_outcome import Waits
-from ganger.engine.delivery.context import DeliveryCase
+from ganger.engine.delivery.context import DeliveryContext
 from ganger.engine.delivery.reviews.review import Reviewing
 
 T = TypeVar("T")
 
 
 class ForgeReviewing:
-    def __init__(self, at: DeliveryCase, reviewing: Reviewing) -> None:
+    def __init__(self, at: DeliveryContext, reviewing: Reviewing) -> None:
         self.at, self.reviewing = at, reviewing
 
     @property
@@ -64,7 +64,7 @@ class ForgeReviewing:
         by_person = now.review_of != self.at.rules.reviewer
         return by_person and now.review == APPROVED and now.reviewed == commit
 
-    async def _approve(self, commit: str, said: Said) -> None:
+    async def _approve(self, commit: str, said: ReviewSaid) -> None:
         if not self._is_approved_here(commit):
             await self._ask(commit)
             names = tuple(review.id for review in said.reviews)

@@ -9,9 +9,9 @@ from ganger.core.control.reviews import APPROVED, PERSON, REVIEW, REWORK, WANTED
 from ganger.core.names import repo_store
 from ganger.core.state.apply_delivery import rules_of
 from ganger.core.vocabulary import BlockReason, FailureClass
-from ganger.engine.attempt_context import Case, Failed
+from ganger.engine.attempt_context import Failed, RunningAttempt
 from ganger.engine.attempt_outcome import Waits
-from ganger.engine.delivery.reviews.reviewing_agent import Opinion, Reviewer
+from ganger.engine.delivery.reviews.reviewing_agent import Reviewer, ReviewerOpinion
 from ganger.engine.prompts.assemble import quoted
 from ganger.engine.resources.run_resources import one_line
 from ganger.ports import Repository
@@ -20,7 +20,7 @@ _BY_PERSON = f"review asked of {PERSON}"
 
 
 class Reviewing:
-    def __init__(self, case: Case, repository: Repository) -> None:
+    def __init__(self, case: RunningAttempt, repository: Repository) -> None:
         self.case, self.repository = case, repository
         self.rules = rules_of(case.state, case.task)
 
@@ -65,11 +65,11 @@ class Reviewing:
         known = self.case.now.delivery
         return known is not None and any(fact.what == _BY_PERSON and fact.commit == commit for fact in known.facts)
 
-    def _is_used_up(self, opinion: Opinion) -> bool:
+    def _is_used_up(self, opinion: ReviewerOpinion) -> bool:
         """Sent back as often as a reviewer may: from then on a person decides, on the change as it stands."""
         return opinion.verdict == REWORK and self.case.now.reworks >= self.case.state.policy.rework_rounds
 
-    def _why_not(self, opinion: Opinion) -> str:
+    def _why_not(self, opinion: ReviewerOpinion) -> str:
         if not opinion.verdict:
             return f"the reviewer gave no usable answer ({opinion.text})"
         rounds = self.case.state.policy.rework_rounds
@@ -83,7 +83,7 @@ class Reviewing:
         store = self.case.tools.folder.path.parent / repo_store(self.case.spec.repo)
         return f"git --git-dir={store} show {commit[:12]} shows it"
 
-    async def _heed(self, opinion: Opinion, commit: str) -> None:
+    async def _heed(self, opinion: ReviewerOpinion, commit: str) -> None:
         """The verdict, what it cost and what follows from it are one commit, so no lead pays or judges twice."""
         case = self.case
         reviewed = ev.Reviewed(case.task, opinion.verdict, self.rules.reviewer, opinion.text, commit)
