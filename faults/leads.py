@@ -179,4 +179,3 @@ def import_everything() -> None:
 
     with contextlib.suppress(ImportError):
         import importlib.resources._itertools  # type: ignore[import-not-found]  # noqa: F401
-

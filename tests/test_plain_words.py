@@ -42,8 +42,6 @@ ROOMS_LEFT = [
     "engine",
     "forges",
     "runners",
-    "views",
-    "top level",
 ]
 PAGES_LEFT = [
     "docs/conformance.md",

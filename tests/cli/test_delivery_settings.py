@@ -38,7 +38,7 @@ NO_REQUESTS = "there are no change requests where CI is a local command"
         (GIT + '[delivery]\nbranch_name = "{task}/{who}"\n', "delivery.branch_name", "only {run} and {task}"),
         (GIT + '[delivery]\nbranch_name = "a:{task}"\n', "delivery.branch_name", "git takes no branch"),
         (GIT + '[delivery]\nbranch_name = "/{task}.lock"\n', "delivery.branch_name", "git takes no branch"),
-        ("[delivery]\nwebhook_port = 8765\n", "delivery.webhook_secret_env", "could be anybody's"),
+        ("[delivery]\nwebhook_port = 8765\n", "delivery.webhook_secret_env", "unsigned webhooks can come from anyone"),
     ],
 )
 def test_a_setting_that_can_never_work_is_a_fault(tmp_path: Path, settings: str, place: str, message: str) -> None:

@@ -56,7 +56,7 @@ def test_a_run_that_began_on_a_green_branch_never_stops_for_its_own_red(
         assert "BASE_RED" not in project.ganger("run", "--json").stdout
 
 
-@pytest.mark.parametrize(("how", "level", "word"), [("green", "ok", "is green"), ("running", "ok", "not through")])
+@pytest.mark.parametrize(("how", "level", "word"), [("green", "ok", "is green"), ("running", "ok", "not finished")])
 def test_doctor_says_what_ci_says_of_the_branch(
     tmp_path: Path, how: str, level: str, word: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

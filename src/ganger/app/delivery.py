@@ -195,7 +195,7 @@ class DeliveryParts:
         self._hosts: Hosts | None = None
 
     def shown(self, text: str) -> str:
-        """A text without secrets: those everybody knows by their shape, and those of this project."""
+        """A text without secrets: those of a known shape, and those of this project."""
         known = [_secret(self.project.config.delivery.webhook_secret_env)]
         for repo in ("", *self.project.config.repos):
             with contextlib.suppress(GangerError):
@@ -322,9 +322,9 @@ def _secret(name: str) -> str:
 def _prover(
     command: list[str], folder: Path, mask: Callable[[str], tuple[str, tuple[str, ...]]]
 ) -> Callable[[str, str], Awaitable[tuple[bool, str]]]:
-    """The operator's own command; it reaches the mirror, so no walls are around it. It may say its own password.
+    """The operator's own command. It reaches the mirror, so it runs outside the sandbox; it may print its own password.
 
-    One that is not told which commit it is about proves it by naming it: `git ls-remote` ends well whatever it finds.
+    A command without `{sha}` proves a commit by printing it: `git ls-remote` succeeds whatever it finds.
     """
     told = any("{sha}" in word for word in command)
 

@@ -1,5 +1,5 @@
-"""Whether a project's remotes and forges take what its settings name, found out by asking them: before a run starts
-anybody, and for `ganger doctor`."""
+"""Asks a project's remotes and forges whether they take what its settings name: before a run starts an agent, and for
+`ganger doctor`."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def require_welcome(project: Project, specs: Sequence[TaskSpec]) -> list[str]:
 
 
 def _secrets(project: Project) -> Iterator[Met]:
-    """What is lacking, or where everybody sees it."""
+    """What is lacking, or where anyone can see it."""
     try:
         require_webhook_secret(project)
     except GangerError as unset:
@@ -216,8 +216,7 @@ async def _guarded(project: Project, repo: str, address: str, forge: Forge, wher
 
 
 async def _base(project: Project, repo: str, section: DeliverySection, forge: Forge, where: str) -> list[Met]:
-    """What CI says of the target as it is now: a red one is told before anybody is paid. What is not known stops
-    nobody."""
+    """What CI says of the target now: a red one is reported before any agent is paid. What is unknown stops no run."""
     name, rules = f"ci{where}", rules_for(project, repo)
     if not rules.follows_ci:
         return []
@@ -229,22 +228,22 @@ async def _base(project: Project, repo: str, section: DeliverySection, forge: Fo
     if not head:
         return []
     if finding.ci in UNSETTLED:
-        so = "has not run for it" if finding.ci is Ci.ABSENT else "is not through with it"
-        text = f"{at}: CI {so}; a run begins all the same, and what turns out red there is asked about then"
+        so = "has not run for it" if finding.ci is Ci.ABSENT else "has not finished"
+        text = f"{at}: CI {so}; the run begins, and you are asked if it turns out red"
         return [Met(name, text, tells=finding.ci is not Ci.ABSENT)]
     if finding.ci is not Ci.RED:
         return [Met(name, f"{at}: CI is {finding.ci.value}")]
     text = f"{at} of {forge.name} is red before anything is done: {finding.why}{f'; {url}' if url else ''}"
     stops = rules.base_red == "stop"
-    hint = _MEND_IT if stops else _RED_THEN[rules.base_red]
+    hint = _FIX_IT if stops else _RED_THEN[rules.base_red]
     return [Met(name, text, GangerError(text, hint=hint, code="BASE_RED"), warns=not stops)]
 
 
-_MEND_IT = (
-    'fix the branch first; or set delivery.base_red = "mend", and the first task fixes it too, or "ignore", and nobody '
-    "is charged for it"
+_FIX_IT = (
+    'fix the branch first; or set delivery.base_red to `"mend"`: the first task fixes it too, or to `"ignore"`: '
+    "no task is charged for it"
 )
-_RED_THEN = {"mend": "the first task that is pushed fixes it", "ignore": "nobody is charged for what failed there"}
+_RED_THEN = {"mend": "the first task that is pushed fixes it", "ignore": "no task is charged for what failed there"}
 
 
 async def _verdict(

@@ -21,7 +21,7 @@ _AT_WORK = "agent"
 @dataclass(frozen=True, slots=True)
 class DeliveryRow:
     """One task on its way. `left_sec` is what its milestone has left; below zero it is over time, None where no clock
-    runs. `fix` counts mends of what CI or a reviewer found."""
+    runs. `fix` counts fixes of what CI or a reviewer found."""
 
     task: str
     repo: str

@@ -101,13 +101,13 @@ def _asked(state: RunState, name: str) -> Question | None:
 
 
 def mends(task: TaskState) -> str:
-    """That a worker mends what CI or a reviewer found; empty for every other attempt."""
+    """That a worker fixes what CI or a reviewer found; empty for every other attempt."""
     now = task.delivery
     if now is None or not now.fixing or is_delivering(task):
         return ""
     if now.review == "rework":
         return "; it does again what a reviewer sent back"
-    return f"; it mends what CI found in {now.commit[:_SHORT]}: {now.why}"
+    return f"; it fixes what CI found in {now.commit[:_SHORT]}: {now.why}"
 
 
 def delivery_evidence(state: RunState, name: str, task: TaskState) -> list[str]:

@@ -21,7 +21,7 @@ def delivery_faults(config: Config, used: set[str]) -> Iterator[Fault]:
             for key, message in _of(config, _section(config, repo)):
                 yield Fault(f"{place}.{key}", CODE, message)
     if config.delivery.webhook_port and not config.delivery.webhook_secret_env:
-        message = "webhooks that nobody signed could be anybody's; name the variable with their secret"
+        message = "unsigned webhooks can come from anyone; name the variable with their secret"
         yield Fault("delivery.webhook_secret_env", CODE, message)
 
 
@@ -35,7 +35,7 @@ def _section(config: Config, repo: str) -> DeliverySection:
 def _of(config: Config, section: DeliverySection) -> Iterator[tuple[str, str]]:
     for key in ("remote", "url"):
         if PASSWORD.search(getattr(section, key)):
-            yield key, "everybody who sees this file sees its password, agents too; use token_env or token_file"
+            yield key, "anyone who can read this file, agents included, sees its password; use token_env or token_file"
     wanted = set(section.completion)
     by_job = MIRRORED in wanted and not section.mirror_command
     if wanted & {PUSHED, CI, MIRRORED} and config.workspace.mode == "direct":
