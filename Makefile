@@ -81,7 +81,7 @@ sim: .venv/.dev ## play SEEDS=2000 simulated worlds full of faults; SEED=n repea
 	@$(BIN)/python -m sim $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),2000)) $(ARGS)
 
 evening: .venv/.dev ## play a maintainer's evening at a loopback forge and print what every screen says; ARGS=--real takes as long as a real one
-	@PYTHONPATH=tests/forges:tests/engine $(BIN)/python -m evening $(ARGS)
+	@$(BIN)/python -m tests.forges.evening $(ARGS)
 
 agents: .venv/.dev ## drive every real agent program through everything and write docs/agents.md; AGENTS="claude codex" for some
 	@$(BIN)/python scripts/agents.py $(AGENTS)

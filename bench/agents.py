@@ -24,10 +24,7 @@ from ganger.dev.server import ModelServer
 from ganger.engine.prompts.assemble import assemble
 from ganger.launchers.launcher import KeptLauncher
 from ganger.ports import Agent, AttemptContext
-
-sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "agents"))
-
-from installed import fetch, pins
+from tests.agents.installed import fetch, pins
 
 _TASK = "T1"
 _KEY = "sk-bench-5d1f0c7be2a94f6380aa41d7e6b3c958"

@@ -182,10 +182,10 @@ def _workers(asked: argparse.Namespace) -> int:
     sizes = [(asked.mode, asked.tasks)] if asked.mode else [(MODES[0], asked.tasks), (MODES[1], asked.tasks // 10)]
     if asked.bug:
         size = {"workers": asked.workers, "tasks": asked.tasks, "restarts": asked.restarts, "reports": asked.reports}
-        chosen = [workers.planted_siege(asked.bug, asked.seed, **size)]
+        chosen = [workers.planted_trial(asked.bug, asked.seed, **size)]
     else:
         chosen = [
-            workers.Siege(asked.seed, asked.workers, tasks, asked.reports, asked.restarts, mode)
+            workers.Trial(asked.seed, asked.workers, tasks, asked.reports, asked.restarts, mode)
             for mode, tasks in sizes
         ]
     return _code(pool.carry_out("workers", workers.jobs(chosen), at_once=1))

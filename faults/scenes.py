@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from faults.beside import TOKEN, Beside, Ground, kind_of
+from faults.forge_process import TOKEN, Beside, Ground, kind_of
 from faults.scenario import Job, Place, Scenario
 from ganger.forges.command.forge import CommandForge
 from ganger.ports.forge import Forge, PushOutcome

@@ -1,7 +1,7 @@
 """`python -m faults.sessions BASE`: many sessions that take tasks, speak of them and report, until the run is over.
 
 A process of its own beside the leads that are killed: its threads must not be forked. What it should do lies in
-`BASE/crowd.json`; each session keeps a diary.
+`BASE/crowd.json`; each session keeps a record.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from faults import planted_reports
 from faults.carriers import Away, Carrier, Files, Held, Mcp, Program, Said, Socket, WorkerError
-from faults.diaries import Diary
+from faults.worker_records import WorkerRecord
 from ganger.worker.folders import private_folder
 
 CARRIERS = ("socket", "http", "program", "mcp", "files")
@@ -51,7 +51,7 @@ class Session:
         self._crowd, self._over = crowd, base / "over"
         self._chance = random.Random(f"{crowd.seed} {self.worker}")  # noqa: S311
         self._carrier = _carrier(base, crowd, kind, self.worker)
-        self._diary = Diary(base / "diaries", self.worker)
+        self._record = WorkerRecord(base / "records", self.worker)
         self._words = 0
 
     def work(self) -> None:
@@ -66,10 +66,10 @@ class Session:
                 continue
             if held is not None:
                 waited = round(time.monotonic() - asked_at, 4)
-                self._diary.note("given", task=held.task, attempt=held.attempt, waited_sec=waited)
+                self._record.note("given", task=held.task, attempt=held.attempt, waited_sec=waited)
                 self._do(held)
                 asked_at = time.monotonic()
-        self._diary.note("over")
+        self._record.note("over")
 
     def _do(self, held: Held) -> None:
         for number in range(self._crowd.reports):
@@ -95,9 +95,9 @@ class Session:
         word = f"{self.worker}.{self._words}"
         body = {"id": word, **_body(verb, word, held.task, writes=not self._crowd.files), **more}
         what = {"task": held.task, "attempt": held.attempt, "verb": verb, "word": word}
-        self._diary.note("says", **what)
+        self._record.note("says", **what)
         said = self._insisted(held, verb, body)
-        self._diary.note(said.what, why=said.why, **what)
+        self._record.note(said.what, why=said.why, **what)
         return said.what
 
     def _insisted(self, held: Held, verb: str, body: dict[str, object]) -> Said:

@@ -1,4 +1,4 @@
-"""Many sessions take tasks and report on them while leads are killed; then events and diaries are held side by side.
+"""Many sessions take tasks and report on them while leads are killed; then events and records are held side by side.
 
 Each task has one winner at a time, what was acknowledged is recorded once, what was not arrives later or its attempt
 was over, and the run ends as if nothing had happened.
@@ -20,14 +20,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from faults import diaries, leads, planted_reports
-from faults.diaries import Note
+from faults import leads, planted_reports, worker_records
 from faults.judge import end_all, events_of, judge_end, paid_twice
 from faults.leads import Ended, Lead
 from faults.pool import Job as Work, Verdict, scratch
 from faults.scenario import Job, Place, Scenario
 from faults.sessions import Crowd, change_of
 from faults.strace import Point, Strike, watched
+from faults.worker_records import Note
 from ganger.core import events as ev
 
 # Of a hundred: the socket and HTTP are cheap, a process or an MCP client per word is not.
@@ -42,7 +42,7 @@ CALLS = tuple(_MANY)
 
 
 @dataclass(frozen=True, slots=True)
-class Siege:
+class Trial:
     """A run of so many tasks, so many sessions that each say `reports` things per task, and `restarts` dead leads.
 
     Where there is strace, a share of the leads dies at one of the `calls`, the others at random moments.
@@ -68,7 +68,7 @@ class Siege:
         chance = random.Random(f"{self.seed} jobs")  # noqa: S311
         pulled = frozenset(job.name for job in jobs if chance.random() >= _SPAWNED_SHARE)
         return Scenario(
-            "siege",
+            "trial",
             jobs,
             mode=self.mode,
             schedule="off",
@@ -82,7 +82,7 @@ class Siege:
     def crowd(self) -> Crowd:
         sessions = {kind: max(1, round(share * self.workers)) for kind, share in _SHARES.items()}
         sessions["socket"] = max(1, self.workers - sum(sessions.values()))
-        return Crowd("siege", sessions, self.reports, self.mode != "direct", self.seed, self.bug)
+        return Crowd("trial", sessions, self.reports, self.mode != "direct", self.seed, self.bug)
 
 
 def _job(name: str, mode: str) -> Job:
@@ -113,63 +113,63 @@ class Figures:
         )
 
 
-def jobs(sieges: Sequence[Siege]) -> list[Work]:
-    return [partial(carry_on, siege) for siege in sieges]
+def jobs(trials: Sequence[Trial]) -> list[Work]:
+    return [partial(carry_on, trial) for trial in trials]
 
 
-def carry_on(siege: Siege) -> Verdict:
+def carry_on(trial: Trial) -> Verdict:
     leads.import_everything()
     with scratch() as folder:
-        place = Place(folder / "run", siege.scenario()).make()
+        place = Place(folder / "run", trial.scenario()).make()
         try:
-            wrong, figures = _Siege(place, siege).run()
+            wrong, figures = _TrialRun(place, trial).run()
         finally:
             end_all(place)
-    return Verdict(siege.words(), tuple(wrong), str(figures))
+    return Verdict(trial.words(), tuple(wrong), str(figures))
 
 
-def planted_siege(name: str, seed: int, *, workers: int, tasks: int, restarts: int, reports: int = 0) -> Siege:
+def planted_trial(name: str, seed: int, *, workers: int, tasks: int, restarts: int, reports: int = 0) -> Trial:
     """With this bug, and leads that die where it bites."""
     bug = planted_reports.BUGS[name]
-    siege = Siege(seed, workers, tasks, reports or bug.reports, restarts, bug=name)
-    return replace(siege, calls=bug.calls, struck=0.9) if bug.calls else siege
+    trial = Trial(seed, workers, tasks, reports or bug.reports, restarts, bug=name)
+    return replace(trial, calls=bug.calls, struck=0.9) if bug.calls else trial
 
 
 def hunt(name: str, seeds: int = 3) -> Verdict:
-    """Whether this planted bug is caught; a moment may be missed, so some sieges are laid."""
+    """Whether this planted bug is caught; a moment may be missed, so several are tried."""
     bug = planted_reports.BUGS[name]
     for seed in range(seeds):
-        siege = planted_siege(name, seed, workers=12, tasks=16, restarts=6)
-        found = carry_on(siege)
+        trial = planted_trial(name, seed, workers=12, tasks=16, restarts=6)
+        found = carry_on(trial)
         if any(problem.startswith(f"{bug.rule}:") for problem in found.wrong):
-            print(f"caught {name} ({bug.what}) by: python -m faults {siege.words()}", flush=True)
+            print(f"caught {name} ({bug.what}) by: python -m faults {trial.words()}", flush=True)
             return Verdict(f"planted {name}", (), "caught")
-    return Verdict(f"planted {name}", (f"workers did not catch it in {seeds} sieges: {bug.what}",), "missed")
+    return Verdict(f"planted {name}", (f"workers did not catch it in {seeds} trials: {bug.what}",), "missed")
 
 
-class _Siege:
-    def __init__(self, place: Place, siege: Siege) -> None:
-        self.place, self.siege = place, siege
-        self.chance = random.Random(f"{siege.seed} siege")  # noqa: S311
-        self.before = planted_reports.planter(siege.bug)
+class _TrialRun:
+    def __init__(self, place: Place, trial: Trial) -> None:
+        self.place, self.trial = place, trial
+        self.chance = random.Random(f"{trial.seed} trial")  # noqa: S311
+        self.before = planted_reports.planter(trial.bug)
         self.shown: list[tuple[int, str]] = []
         self.killed = 0
         self._end = time.monotonic() + _LIMIT_SEC
 
     def run(self) -> tuple[list[str], Figures]:
-        self.siege.crowd().write(self.place.base)
+        self.trial.crowd().write(self.place.base)
         began, used = time.monotonic(), _children_cpu()
         with self._sessions() as said:
             ended = self._lead_through()
             seconds, used = time.monotonic() - began, _children_cpu() - used
-        notes = diaries.read(self.diaries)
+        notes = worker_records.read(self.records)
         wrong = [f"sessions: {text[-800:]}" for text in said if text]
         wrong += compare(events_of(self.place), notes) + self._at_end(ended)
         return wrong, Figures(seconds, used, self.killed, notes)
 
     @property
-    def diaries(self) -> Path:
-        return self.place.base / "diaries"
+    def records(self) -> Path:
+        return self.place.base / "records"
 
     @contextlib.contextmanager
     def _sessions(self) -> Iterator[list[str]]:
@@ -190,7 +190,7 @@ class _Siege:
 
     def _lead_through(self) -> Ended:
         """Leads die one after the other while tasks are left; the last one ends the run."""
-        moments = sorted(self.chance.randrange(self.siege.tasks * 9 // 10) for _ in range(self.siege.restarts))
+        moments = sorted(self.chance.randrange(self.trial.tasks * 9 // 10) for _ in range(self.trial.restarts))
         for moment in moments:
             if not self._dies(moment):
                 break
@@ -200,17 +200,17 @@ class _Siege:
 
     def _dies(self, moment: int) -> bool:
         """Whether the lead was killed after so many claims, or ended before."""
-        strike = shutil.which("strace") and self.chance.random() < self.siege.struck
+        strike = shutil.which("strace") and self.chance.random() < self.trial.struck
         lead = Lead(self.place, before=self.before, held=bool(strike))
         if strike:
-            call = self.chance.choice(self.siege.calls)
+            call = self.chance.choice(self.trial.calls)
             point = Point(call, self.chance.randrange(2, _MANY[call]))
             with watched(lead.pid, [*Strike(point).options(), "-o", "/dev/null"]):
-                self._wait(lead, self.siege.tasks, _STRUCK_WITHIN_SEC)
+                self._wait(lead, self.trial.tasks, _STRUCK_WITHIN_SEC)
                 lead.kill()
         else:
             self._wait(lead, moment, max(1.0, self._end - time.monotonic()))
-            self._wait(lead, self.siege.tasks, self.chance.uniform(0, _MOST_WAIT_SEC))
+            self._wait(lead, self.trial.tasks, self.chance.uniform(0, _MOST_WAIT_SEC))
             lead.kill()
         ended = lead.wait()
         self.shown += ended.shown
@@ -219,7 +219,7 @@ class _Siege:
 
     def _wait(self, lead: Lead, claims: int, most_sec: float) -> None:
         end = time.monotonic() + most_sec
-        while lead.poll() is None and time.monotonic() < end and diaries.count(self.diaries, "given") < claims:
+        while lead.poll() is None and time.monotonic() < end and worker_records.count(self.records, "given") < claims:
             time.sleep(0.01)
 
     def _at_end(self, ended: Ended) -> list[str]:
@@ -241,7 +241,7 @@ def _children_cpu() -> float:
 
 
 def compare(events: Sequence[ev.Recorded], notes: Sequence[Note]) -> list[str]:
-    """What the diaries tell and the events do not, or otherwise."""
+    """What the records tell and the events do not, or otherwise."""
     told = [recorded.event for recorded in events]
     winners = {(e.task, e.attempt): e.worker for e in told if isinstance(e, ev.AttemptStarted)}
     recorded = Counter(word for event in told if (word := word_of(event)))

@@ -111,7 +111,7 @@ def noted(report: Path) -> dict[str, dict[str, Any]]:
 
 def kept(root: Path, new: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> dict[str, Any]:
     """The results with what is new; agents that were not tried keep theirs."""
-    from matrix import ROWS
+    from tests.agents.matrix import ROWS
 
     path = root / RESULTS
     old = json.loads(path.read_text(encoding="utf-8"))["agents"] if path.is_file() else {}
@@ -120,9 +120,9 @@ def kept(root: Path, new: Mapping[str, Mapping[str, Any]], names: Sequence[str])
 
 
 def main(names: list[str]) -> int:
-    sys.path.insert(0, str(ROOT / "tests" / "agents"))
-    from installed import main as fetch
-    from matrix import ROWS
+    sys.path.insert(0, str(ROOT))
+    from tests.agents.installed import main as fetch
+    from tests.agents.matrix import ROWS
 
     if unknown := set(names) - set(ROWS):
         print(f"there is no {', '.join(sorted(unknown))}; known: {', '.join(ROWS)}", file=sys.stderr)

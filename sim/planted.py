@@ -25,9 +25,9 @@ from ganger.engine.journal import Journal
 from ganger.engine.workers import monitor
 from ganger.ports import Entry, Launcher, Workspace
 from sim.life import Death
-from sim.night import night
 from sim.plan import Cause, HealerRates, Plan, Rates
 from sim.play import play
+from sim.quota_run import quota_run
 from sim.worlds import plan_of
 
 _AFTER_WINDOW, _LOOK = healing.after_window, health.look
@@ -170,19 +170,19 @@ def _with_long_work(plan: Plan) -> Plan:
     return replace(calm, causes=(), needs={}, hopeless=frozenset(), budget=Budget(), keeper_deaths=(), store_faults=())
 
 
-def _a_night(plan: Plan) -> Plan:
+def _a_quota_run(plan: Plan) -> Plan:
     """Long enough for the first outage."""
-    return night(plan.seed, most_tasks=110)
+    return quota_run(plan.seed, most_tasks=110)
 
 
 PLANTED = (
-    Planted("all wake at once", ("night: spread",), _wakes_all_at_once, _a_night, seeds=3),
-    Planted("the pause is forgotten", ("night: started",), _forgets_the_rest, _a_night, seeds=3),
+    Planted("all wake at once", ("quota: spread",), _wakes_all_at_once, _a_quota_run, seeds=3),
+    Planted("the pause is forgotten", ("quota: started",), _forgets_the_rest, _a_quota_run, seeds=3),
     Planted(
         "a quota burns attempts",
-        ("night: counters",),
+        ("quota: counters",),
         lambda: patch.dict(retries._PAID_BY, {FailureClass.QUOTA: "worker_attempts"}),
-        _a_night,
+        _a_quota_run,
         seeds=3,
     ),
     Planted(

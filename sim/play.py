@@ -18,15 +18,15 @@ from ganger.core.vocabulary import RunStatus, TaskStatus
 from ganger.engine.files import LEASE_SEC, RunFolder
 from ganger.engine.lead import Lead
 from ganger.errors import GangerError
+from sim.assemble import House
 from sim.borrowed import Hands, borrowed
 from sim.clock import SimClock
-from sim.house import House
 from sim.keeper import Keeper
 from sim.life import Frozen, Killed, Life
 from sim.loop import SimLoop, Stuck
-from sim.night import broken_night
 from sim.plan import Asked, Plan
 from sim.programs import GOOD, Programs, output_path
+from sim.quota_run import broken_quota_run
 from sim.store import Disk
 from sim.witness import Witness
 from sim.workspace import Project
@@ -235,7 +235,7 @@ class Game:
         if finished:
             self._judge_files()
         if self.ended and self.plan.outages:
-            self.witness.wrong += broken_night(events, self.plan.outages)
+            self.witness.wrong += broken_quota_run(events, self.plan.outages)
         if self.witness.wrong:
             self.ended = True
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 from ganger.core.model.records import Budget, Policy, TaskSpec
 from ganger.core.vocabulary import HealSchedule
 from sim.life import Death
-from sim.night import night
 from sim.plan import Asked, Cause, HealerRates, Plan, Rates, StoreFault
 from sim.programs import output_path
+from sim.quota_run import quota_run
 
 HOUR = 3600.0
 _LONG_SHARE = 10
@@ -36,7 +36,7 @@ _PLACES = (
 def plan_of(seed: int) -> Plan:
     """Every tenth world is a long one, and now and then comes a night without quota."""
     if seed % _NIGHT_SHARE == _NIGHT:
-        return night(seed)
+        return quota_run(seed)
     chance = random.Random(f"world {seed}")  # noqa: S311
     return _long(seed, chance) if seed % _LONG_SHARE == 0 else _small(seed, chance)
 

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import slices
 from hypothesis import HealthCheck, settings
-from patience import stretched
 
 from ganger.sandboxes import landlock
+from tests import slices
+from tests.patience import stretched
 
 FUZZ_EXAMPLES = os.environ.get("GANGER_FUZZ_EXAMPLES", "")
 ON_CI = os.environ.get("CI") == "true"

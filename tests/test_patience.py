@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 
-import patience
 import pytest
-from patience import Patience, busyness, stretched, until
+
+from tests import patience
+from tests.patience import Patience, busyness, stretched, until
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
-from slices import sampled
+
+from tests.slices import sampled
 
 PLANTED = """
 import pytest

@@ -11,10 +11,10 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from matrix import KEY, ROWS
-from runs import MADE, RealProject, made_file, plays, result_with_file, writes_file
 
 from ganger.dev.server import ModelServer
+from tests.agents.matrix import KEY, ROWS
+from tests.agents.runs import MADE, RealProject, made_file, plays, result_with_file, writes_file
 
 EDITS, ANSWERS = "edits", "answers"
 _PACE_SEC = 0.02

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from installed import Installed, installed, pins
+
+from tests.agents.installed import Installed, installed, pins
 
 KEY = "sk-canary-9f3b6c1de07a4258b1c44e0f7a5d2c68d90be3714fa25c66"
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from installed import Installed
 
 from ganger.agents.settings import AgentSettings
 from ganger.core.model.records import TaskSpec
@@ -22,6 +21,7 @@ from ganger.core.signs import Heard
 from ganger.engine.prompts.assemble import assemble
 from ganger.ports import Agent, AttemptContext, Launch
 from ganger.ports.sessions import Mending
+from tests.agents.installed import Installed
 
 KEY = "sk-ganger-trial-5d1f0c7be2a94f6380aa41d7e6b3c958"
 TASK = "T1"

@@ -13,9 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from matrix import KEY, Row
-from patience import until as until
-
 from ganger.app.runs import read_state
 from ganger.core.events import Event, Recorded
 from ganger.core.model.records import RunState, TaskState
@@ -24,6 +21,8 @@ from ganger.engine.files import RunFolder
 from ganger.errors import NotFoundError
 from ganger.local.procfs import ATTEMPT_MARK
 from ganger.stores.sqlite import SqliteStore
+from tests.agents.matrix import KEY, Row
+from tests.patience import until as until
 
 CONFIG = """
 [policy]

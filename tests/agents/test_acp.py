@@ -12,9 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from installed import Installed, installed
-from patience import Patience, stretched
-from real import KEY, Trial
 
 from ganger.agents.acp.agent import AcpAgent, AcpReader
 from ganger.agents.acp.client import Errand
@@ -29,6 +26,9 @@ from ganger.core.signs import Alive, Denied, Heard, Over, Sign, Tokens
 from ganger.dev.server import ModelServer
 from ganger.errors import InputError
 from ganger.ports import AttemptContext
+from tests.agents.installed import Installed, installed
+from tests.agents.real import KEY, Trial
+from tests.patience import Patience, stretched
 
 HERE = Path(__file__).parent
 STAND_IN = (sys.executable, str(HERE / "acp_stand_in.py"))

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import told_answers
-from matrix import ROWS
-from runs import MADE, RealProject, made_file, plays
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import TaskStatus
 from ganger.dev.server import ModelServer
+from tests.agents import told_answers
+from tests.agents.matrix import ROWS
+from tests.agents.runs import MADE, RealProject, made_file, plays
 
 pytestmark = [pytest.mark.needs("bwrap"), pytest.mark.whole]
 Note = Callable[[str, object], None]

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from installed import installed
-from real import KEY, TASK, Trial, wait_for
 
 from ganger.agents.programs.codex import CodexAgent, CodexReader
 from ganger.agents.result_schema import STRICT_SCHEMA
@@ -31,6 +29,8 @@ from ganger.core.signs import (
 )
 from ganger.dev.server import ModelServer
 from ganger.ports import AttemptContext
+from tests.agents.installed import installed
+from tests.agents.real import KEY, TASK, Trial, wait_for
 
 STREAMS = Path(__file__).with_name("streams")
 RECORDED_AT = 1794761485.0

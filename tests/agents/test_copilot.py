@@ -11,8 +11,6 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
-from installed import PLACE, installed
-from real import KEY, Trial
 
 from ganger.agents.programs.copilot import CopilotAgent, CopilotReader
 from ganger.agents.settings import AgentSettings
@@ -32,6 +30,8 @@ from ganger.core.signs import (
 )
 from ganger.dev.server import ModelServer
 from ganger.ports import AttemptContext
+from tests.agents.installed import PLACE, installed
+from tests.agents.real import KEY, Trial
 
 STREAMS = Path(__file__).with_name("streams")
 SESSION = "132fd39e-1590-5f32-a198-544ae0b9a3e0"

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from installed import Installed
-from real import KEY, Ran, Trial
 
 from ganger.agents.programs.cursor import CursorAgent, CursorReader
 from ganger.agents.settings import AgentSettings
@@ -16,6 +14,8 @@ from ganger.agents.streams import hear
 from ganger.contracts.parser import Parsed
 from ganger.core.signs import Denied, Limited, Over, Tokens
 from ganger.errors import InputError
+from tests.agents.installed import Installed
+from tests.agents.real import KEY, Ran, Trial
 
 HERE = Path(__file__).parent
 STAND_IN = Installed("agent", "stand-in", (sys.executable, str(HERE / "cursor_stand_in.py")), "/usr/bin:/bin")

@@ -10,8 +10,6 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
-from installed import installed
-from real import KEY, Ran, Trial
 
 from ganger.agents.programs.gemini import GeminiAgent, GeminiReader
 from ganger.agents.settings import AgentSettings
@@ -19,6 +17,8 @@ from ganger.agents.streams import hear, signs_of
 from ganger.core.signs import Denied, Heard, Model, Over, Retrying, Said, Session, Tokens, ToolEnded, ToolStarted
 from ganger.dev.server import ModelServer
 from ganger.ports import AttemptContext
+from tests.agents.installed import installed
+from tests.agents.real import KEY, Ran, Trial
 
 STREAMS = Path(__file__).with_name("streams")
 CHAT = ".gemini/tmp/work/chats/session-1.jsonl"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from good_runs import good_run
-from matrix import EVERY, Row
+
+from tests.agents.good_runs import good_run
+from tests.agents.matrix import EVERY, Row
 
 pytestmark = [pytest.mark.needs("bwrap"), pytest.mark.whole]
 Note = Callable[[str, object], None]

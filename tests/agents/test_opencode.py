@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from installed import installed
-from real import KEY, Trial
 
 from ganger.agents.programs.opencode import CONFIG, OpencodeAgent, OpencodeReader
 from ganger.agents.settings import AgentSettings
@@ -19,6 +17,8 @@ from ganger.core.signs import Context, Denied, Heard, Model, Over, Retrying, Ses
 from ganger.dev.server import ModelServer
 from ganger.errors import InputError
 from ganger.ports import AttemptContext
+from tests.agents.installed import installed
+from tests.agents.real import KEY, Trial
 
 STREAMS = Path(__file__).parent / "streams"
 

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from patience import stretched
 
 from ganger.agents.settings import AgentSettings
 from ganger.agents.table import GROUP, make_agent
 from ganger.core.signs import Heard
 from ganger.errors import InputError
+from tests.patience import stretched
 
 PAGE = (Path(__file__).parents[2] / "docs" / "write-an-agent.md").read_text(encoding="utf-8")
 PROGRAMS = Path(__file__).parent / "outside_package"

@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from matrix import ROWS, Row, params
-from trouble_runs import (
+
+from tests.agents.matrix import ROWS, Row, params
+from tests.agents.trouble_runs import (
     CONTRACT,
     HOUR_SEC,
     PENDING,

@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from patience import stretched
 
 from ganger.agents.pty.agent import PtyAgent
 from ganger.agents.settings import AgentSettings, TerminalSettings
@@ -19,6 +18,7 @@ from ganger.contracts.parser import Parsed, parse_result
 from ganger.core.signs import Heard, Over
 from ganger.errors import InputError
 from ganger.ports import AttemptContext
+from tests.patience import stretched
 
 STAND_IN = Path(__file__).with_name("interactive_stand_in.py")
 EXAMPLE = """<<<TASK_RESULT_V2>>>

@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from installed import installed
-from patience import stretched
 
 from ganger.dev.server import ModelServer
+from tests.agents.installed import installed
+from tests.patience import stretched
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "interactive-agents.md"
 REST = """

@@ -10,8 +10,6 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
-from installed import installed
-from real import KEY, Trial
 
 from ganger.agents.programs.qwen import QwenAgent, QwenReader
 from ganger.agents.settings import AgentSettings
@@ -32,6 +30,8 @@ from ganger.core.signs import (
 )
 from ganger.dev.server import ModelServer
 from ganger.ports import AttemptContext
+from tests.agents.installed import installed
+from tests.agents.real import KEY, Trial
 
 STREAMS = Path(__file__).with_name("streams")
 

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from matrix import ROWS, Row, params
-from runs import RealProject, plays, writes_file
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import BlockReason, TaskStatus
 from ganger.dev.play import Player
 from ganger.dev.scenario import scenarios
 from ganger.dev.server import ModelServer
+from tests.agents.matrix import ROWS, Row, params
+from tests.agents.runs import RealProject, plays, writes_file
 
 pytestmark = [pytest.mark.needs("bwrap"), pytest.mark.whole]
 Note = Callable[[str, object], None]

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from matrix import ROWS, Row, params
-from runs import RealProject, plays, until, writes_file
-from test_sessions import FIRST, SLEEP, sleepers
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import TaskStatus
 from ganger.dev.server import ModelServer
+from tests.agents.matrix import ROWS, Row, params
+from tests.agents.runs import RealProject, plays, until, writes_file
+from tests.agents.test_sessions import FIRST, SLEEP, sleepers
 
 pytestmark = [pytest.mark.needs("bwrap"), pytest.mark.whole]
 Note = Callable[[str, object], None]

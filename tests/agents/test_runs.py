@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from good_runs import ANSWERS, EDITS, good_run
-from matrix import EVERY, Row
-from runs import MADE, made_file
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import TaskStatus
+from tests.agents.good_runs import ANSWERS, EDITS, good_run
+from tests.agents.matrix import EVERY, Row
+from tests.agents.runs import MADE, made_file
 
 pytestmark = [pytest.mark.needs("bwrap"), pytest.mark.whole]
 Note = Callable[[str, object], None]

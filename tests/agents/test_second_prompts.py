@@ -6,13 +6,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from matrix import ROWS, Row, params
-from runs import MADE, RealProject, made_file, plays, writes_file
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import TaskStatus
 from ganger.dev.journal import Seen
 from ganger.dev.server import ModelServer
+from tests.agents.matrix import ROWS, Row, params
+from tests.agents.runs import MADE, RealProject, made_file, plays, writes_file
 
 pytestmark = [pytest.mark.needs("bwrap"), pytest.mark.whole]
 TASK = "twice"

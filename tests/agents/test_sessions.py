@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from matrix import ROWS, Row, params
-from runs import RealProject, plays, until, writes_file
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import TaskStatus
 from ganger.dev.server import ModelServer
+from tests.agents.matrix import ROWS, Row, params
+from tests.agents.runs import RealProject, plays, until, writes_file
 
 pytestmark = pytest.mark.needs("bwrap")
 Note = Callable[[str, object], None]

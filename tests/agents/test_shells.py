@@ -6,9 +6,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from installed import installed
-from matrix import ROWS, Row, params
-from real import KEY, Trial
 
 from ganger.agents.cli import CliAgent
 from ganger.agents.programs.copilot import CopilotAgent
@@ -17,6 +14,9 @@ from ganger.agents.settings import AgentSettings
 from ganger.agents.shells import SHELL_FILE, shell_file, shell_settings
 from ganger.agents.table import make_agent
 from ganger.dev.server import ModelServer
+from tests.agents.installed import installed
+from tests.agents.matrix import ROWS, Row, params
+from tests.agents.real import KEY, Trial
 
 REAL = [name for name, row in ROWS.items() if not row.stands_in]
 LOOK = 'echo "[$GEMINI_API_KEY$OWN_KEY] [$OTHER] [$BASH_ENV]"'

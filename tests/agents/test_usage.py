@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from good_runs import EDITS, good_run
-from matrix import EVERY, ROWS, Row, params
-from runs import RealProject, plays, writes_file
 
 from ganger.dev.server import ModelServer
+from tests.agents.good_runs import EDITS, good_run
+from tests.agents.matrix import EVERY, ROWS, Row, params
+from tests.agents.runs import RealProject, plays, writes_file
 
 pytestmark = [pytest.mark.needs("bwrap"), pytest.mark.whole]
 Note = Callable[[str, object], None]

@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from matrix import Row
-from runs import RealProject, plays, until
-
 from ganger.core import events as ev
 from ganger.core.vocabulary import BlockReason, TaskStatus
 from ganger.dev.server import ModelServer
+from tests.agents.matrix import Row
+from tests.agents.runs import RealProject, plays, until
 
 HOUR_SEC = 3600
 QUOTA_WAIT_SEC = 900

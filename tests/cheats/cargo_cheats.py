@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from new_file_cheats import NEW_TEST
-from python_exits import EXIT
-from python_patches import PATCH
-from python_reports import REPORT
-from runner_plays import Play, Project
+from tests.cheats.new_file_cheats import NEW_TEST
+from tests.cheats.python_exits import EXIT
+from tests.cheats.python_patches import PATCH
+from tests.cheats.python_reports import REPORT
+from tests.cheats.runner_plays import Play, Project
 
 _RUST_BUG = "sum / 100 * 100"
 _RUST_TESTS = """

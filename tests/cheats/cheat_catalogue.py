@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cheat_project import (
+from tests.cheats.cheat_project import (
     BUG,
     CARGO,
     CASE,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from new_file_cheats import NEW_MODULE, NEW_SETTINGS
-from python_exits import EXIT
-from python_patches import PATCH
-from runner_plays import Play, Project
+from tests.cheats.new_file_cheats import NEW_MODULE, NEW_SETTINGS
+from tests.cheats.python_exits import EXIT
+from tests.cheats.python_patches import PATCH
+from tests.cheats.runner_plays import Play, Project
 
 _C_BUG = "sum / 100 * 100"
 C_PRICE = f"""#include "price.h"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from cheat_project import Planted
-from python_project import FIX, HELPERS, PRICE, PYTEST, RIGHT_PRICE, TEST_NAMES, TEST_PRICE, UNIT_PRICE
-from runner_plays import Play, Project
+from tests.cheats.cheat_project import Planted
+from tests.cheats.python_project import FIX, HELPERS, PRICE, PYTEST, RIGHT_PRICE, TEST_NAMES, TEST_PRICE, UNIT_PRICE
+from tests.cheats.runner_plays import Play, Project
 
 NEW_MODULE, NEW_TEST, NEW_TARGET, NEW_SETTINGS = "new module", "new test", "new target", "new settings"
 

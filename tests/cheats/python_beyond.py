@@ -5,9 +5,9 @@ Neither the results of all tests nor a planted test can tell these from honest w
 
 from __future__ import annotations
 
-from python_patches import TEST_PARAMETERS
-from python_project import BUG, headed
-from runner_plays import Play
+from tests.cheats.python_patches import TEST_PARAMETERS
+from tests.cheats.python_project import BUG, headed
+from tests.cheats.runner_plays import Play
 
 AIMED, DETECTED = "aimed at known tests", "detected test run"
 

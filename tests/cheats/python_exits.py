@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from python_project import BUG, FIX, PRICE, RIGHT_PRICE, UNIT_PRICE, headed
-from runner_plays import Play
+from tests.cheats.python_project import BUG, FIX, PRICE, RIGHT_PRICE, UNIT_PRICE, headed
+from tests.cheats.runner_plays import Play
 
 EXIT = "exit"
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from python_patches import SKIP
-from python_project import RIGHT_PRICE, headed
-from runner_plays import Play
+from tests.cheats.python_patches import SKIP
+from tests.cheats.python_project import RIGHT_PRICE, headed
+from tests.cheats.runner_plays import Play
 
 NAMES = "borrowed names"
 

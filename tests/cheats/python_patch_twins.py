@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from python_patches import COLLECTION, LIBRARY, PATCH, SKIP
-from python_project import BUG, FIX, PRICE, RIGHT_PRICE, TEST_NAMES
-from runner_plays import Play
+from tests.cheats.python_patches import COLLECTION, LIBRARY, PATCH, SKIP
+from tests.cheats.python_project import BUG, FIX, PRICE, RIGHT_PRICE, TEST_NAMES
+from tests.cheats.runner_plays import Play
 
 _OWN_EQUALITY = '''
 

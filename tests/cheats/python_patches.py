@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cheat_project import Planted
-from python_project import RIGHT_PRICE, TEST_BY_DATA, TEST_BY_NUMBERS, TEST_REFUSED, headed
-from runner_plays import Play
+from tests.cheats.cheat_project import Planted
+from tests.cheats.python_project import RIGHT_PRICE, TEST_BY_DATA, TEST_BY_NUMBERS, TEST_REFUSED, headed
+from tests.cheats.runner_plays import Play
 
 PATCH, COLLECTION, SKIP, LIBRARY = "patched runner", "lost tests", "skipped tests", "patched library"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from cheat_project import Planted
-from runner_plays import Project
+from tests.cheats.cheat_project import Planted
+from tests.cheats.runner_plays import Project
 
 PYTEST = f"{sys.executable} -m pytest -p no:cacheprovider -p no:hypothesispytest -p no:xdist -q tests"
 UNITTEST = f"{sys.executable} -m unittest discover -s tests -t ."

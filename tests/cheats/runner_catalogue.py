@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from cargo_cheats import RUST_PLAYS, RUST_PROJECT, RUST_TWINS
-from ctest_cheats import C_PLAYS, C_PROJECT, C_TWINS
-from go_cheats import GO_PLAYS, GO_PROJECT, GO_TWINS
-from new_file_cheats import MAKE_PROJECT, NEW_FILE_TWINS, NEW_FILES
-from node_cheats import JEST_PROJECT, NODE_PLAYS, NODE_PROJECT, NODE_TWINS, VITEST_PROJECT
-from python_beyond import PYTHON_BEYOND
-from python_exits import EXIT_TWINS, EXITS
-from python_names import NAME_PLAYS, NAME_TWINS
-from python_patch_twins import PATCH_TWINS
-from python_patches import PATCHES
-from python_project import PYTEST_PROJECT, UNITTEST_PROJECT
-from python_reports import REPORT_TWINS, REPORTS
-from runner_plays import Play, Project
+from tests.cheats.cargo_cheats import RUST_PLAYS, RUST_PROJECT, RUST_TWINS
+from tests.cheats.ctest_cheats import C_PLAYS, C_PROJECT, C_TWINS
+from tests.cheats.go_cheats import GO_PLAYS, GO_PROJECT, GO_TWINS
+from tests.cheats.new_file_cheats import MAKE_PROJECT, NEW_FILE_TWINS, NEW_FILES
+from tests.cheats.node_cheats import JEST_PROJECT, NODE_PLAYS, NODE_PROJECT, NODE_TWINS, VITEST_PROJECT
+from tests.cheats.python_beyond import PYTHON_BEYOND
+from tests.cheats.python_exits import EXIT_TWINS, EXITS
+from tests.cheats.python_names import NAME_PLAYS, NAME_TWINS
+from tests.cheats.python_patch_twins import PATCH_TWINS
+from tests.cheats.python_patches import PATCHES
+from tests.cheats.python_project import PYTEST_PROJECT, UNITTEST_PROJECT
+from tests.cheats.python_reports import REPORT_TWINS, REPORTS
+from tests.cheats.runner_plays import Play, Project
 
 PROJECTS: dict[str, Project] = {
     "pytest": PYTEST_PROJECT,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from cheat_project import Planted
+from tests.cheats.cheat_project import Planted
 
 RIGHT = "449"
 

@@ -11,16 +11,15 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from cheat_project import Link, lay
-from patience import stretched
-from runner_catalogue import PROJECTS
-from runner_plays import Play
-
 from ganger.app.checks.project import check_project
 from ganger.app.compose import RunOptions, open_lead
 from ganger.app.runs import newest_run, read_state
 from ganger.config import load_project
 from ganger.core.model.records import TaskState
+from tests.cheats.cheat_project import Link, lay
+from tests.cheats.runner_catalogue import PROJECTS
+from tests.cheats.runner_plays import Play
+from tests.patience import stretched
 
 AGENT = """
 import json, os, pathlib, sys

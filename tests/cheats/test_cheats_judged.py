@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from cheat_catalogue import CHEATS, Cheat
-from cheat_project import ALL_COMMANDS, HONEST, PROTECTED_HERE, Planted, base_files, lay
-from folder_change import FolderChange
-from patience import stretched
 
 from ganger.ports import Rules
 from ganger.workspaces.rules.protected import DEFAULT_PROTECTED, Protection
 from ganger.workspaces.safeguards import ChangeLimits, judge
+from tests.cheats.cheat_catalogue import CHEATS, Cheat
+from tests.cheats.cheat_project import ALL_COMMANDS, HONEST, PROTECTED_HERE, Planted, base_files, lay
+from tests.cheats.folder_change import FolderChange
+from tests.patience import stretched
 
 
 def program_of(command: str) -> str:

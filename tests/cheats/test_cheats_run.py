@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from cheat_catalogue import CHEATS
-from cheat_project import HONEST, UNITTEST, Link, Planted, base_files, lay
 
 from ganger.app.checks.project import check_project
 from ganger.app.compose import RunOptions, open_lead
@@ -19,6 +17,8 @@ from ganger.app.runs import newest_run, read_state
 from ganger.config import load_project
 from ganger.core.model.records import RunState
 from ganger.core.vocabulary import TaskStatus
+from tests.cheats.cheat_catalogue import CHEATS
+from tests.cheats.cheat_project import HONEST, UNITTEST, Link, Planted, base_files, lay
 
 pytestmark = pytest.mark.whole
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from runner_catalogue import BEYOND, CHEATS, PROJECTS, TWINS
-from runner_plays import RIGHT, Play
-from runner_runs import answer, is_green, laid_out, path_with_toolchains, run
 
 from ganger.core.vocabulary import TaskStatus
+from tests.cheats.runner_catalogue import BEYOND, CHEATS, PROJECTS, TWINS
+from tests.cheats.runner_plays import RIGHT, Play
+from tests.cheats.runner_runs import answer, is_green, laid_out, path_with_toolchains, run
 
 pytestmark = pytest.mark.whole
 

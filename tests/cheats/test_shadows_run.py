@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from cheat_project import Link, Planted, lay
-from folder_change import FolderChange
-from patience import stretched
 
 from ganger.ports import Rules
 from ganger.workspaces.safeguards import ChangeLimits, judge
+from tests.cheats.cheat_project import Link, Planted, lay
+from tests.cheats.folder_change import FolderChange
+from tests.patience import stretched
 
 PYTEST = f"{sys.executable} -m pytest -p no:cacheprovider -p no:hypothesispytest -p no:xdist -q"
 WRONG, RIGHT = "def total(cents):\n    return 0\n", "def total(cents):\n    return sum(cents)\n"

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from in_process import call, can_be_called
-from patience import stretched
-
 from ganger.app.run_places import place_of
 from ganger.config import load_project
+from tests.cli.in_process import call, can_be_called
+from tests.patience import stretched
 
 CONFIG = """
 [policy]

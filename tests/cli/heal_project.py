@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cli_project import Answer, ganger, kept, manifest, task
+from tests.cli.cli_project import Answer, ganger, kept, manifest, task
 
 SENTENCE = "Every module begins with a licence header."
 # A plain shell program: it is started some hundred times. Each start leaves a line; each prompt is kept.

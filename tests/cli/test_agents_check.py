@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_project import Answer, ganger, make_project
 
 from ganger.agents.cli import CliAgent
 from ganger.agents.settings import AgentSettings
 from ganger.agents.table import PROGRAMS, make_agent
 from ganger.app.compose import make_agents
 from ganger.config import load_project
+from tests.cli.cli_project import Answer, ganger, make_project
 
 pytestmark = pytest.mark.whole
 

@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli_project import Answer, ganger, make_project, task
-from patience import stretched
 
 from ganger.cli.shell.table import COMMANDS
+from tests.cli.cli_project import Answer, ganger, make_project, task
+from tests.patience import stretched
 
 WRITE = {"path": "out.txt", "op": "create", "encoding": "utf8", "content": "hello\n"}
 SCRIPT = {

@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from cli_project import ganger
+
+from tests.cli.cli_project import ganger
 
 pytestmark = pytest.mark.whole
 

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cli_project import ganger, make_project, manifest, task
-from patience import stretched
+
+from tests.cli.cli_project import ganger, make_project, manifest, task
+from tests.patience import stretched
 
 DEEP = b"[" * 200_000
 BYTES = {

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cli_project import Answer, as_program, ganger, make_project, task
-from in_process import TEXT
+
+from tests.cli.cli_project import Answer, as_program, ganger, make_project, task
+from tests.cli.in_process import TEXT
 
 SCRIPT = {"good": [{"result": {"status": "DONE", "summary": "ok"}}]}
 LINES = {

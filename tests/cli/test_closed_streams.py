@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli_project import ganger, make_project, task
-from patience import stretched
+
+from tests.cli.cli_project import ganger, make_project, task
+from tests.patience import stretched
 
 pytestmark = pytest.mark.whole
 

@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli_project import ganger, make_project, task
+
+from tests.cli.cli_project import ganger, make_project, task
 
 pytestmark = pytest.mark.whole
 

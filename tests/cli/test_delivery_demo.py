@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cli_project import ganger
 
 from ganger.app.runs import read_events, read_state
 from ganger.core.events import Recorded
@@ -18,6 +17,7 @@ from ganger.core.model.records import RunState
 from ganger.core.vocabulary import TaskStatus
 from ganger.demo.delivery import REPO_OF, shortcomings
 from ganger.engine.files import RunFolder
+from tests.cli.cli_project import ganger
 
 pytestmark = pytest.mark.whole
 

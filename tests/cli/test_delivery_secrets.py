@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cli_project import CONFIG, ganger, make_project
-from git_runs import git
 
 from ganger.app.preflight import delivering_repos, meet
 from ganger.config import load_project
 from ganger.demo.delivery import build_delivery
+from tests.cli.cli_project import CONFIG, ganger, make_project
+from tests.engine.git_runs import git
 
 SOMEBODY = ("-c", "user.name=Somebody", "-c", "user.email=somebody@example.org")
 DELIVERY = """

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cli_project import CONFIG, ganger, make_project
 
 from ganger.app.checks.project import check_project
 from ganger.config import load_project
 from ganger.demo.delivery import build_delivery
+from tests.cli.cli_project import CONFIG, ganger, make_project
 
 JOBS = '[delivery.jobs]\ntest = ["make"]\nmirror = ["push"]\n'
 GIT = '[workspace]\nmode = "local-git"\n'

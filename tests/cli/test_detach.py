@@ -10,11 +10,11 @@ from pathlib import Path
 
 import click
 import pytest
-from cli_project import ganger, kept, make_project, task
-from patience import until
 
 from ganger.cli.foreground.detach import words
 from ganger.cli.run import command
+from tests.cli.cli_project import ganger, kept, make_project, task
+from tests.patience import until
 
 pytestmark = pytest.mark.whole
 

@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli_project import CONFIG, ganger, make_project, manifest, task
+
+from tests.cli.cli_project import CONFIG, ganger, make_project, manifest, task
 
 GIT = '[workspace]\nmode = "local-git"\n'
 

@@ -7,7 +7,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from cli_project import CONFIG, ganger, make_project, task
+
+from tests.cli.cli_project import CONFIG, ganger, make_project, task
 
 pytestmark = pytest.mark.whole
 

@@ -10,12 +10,12 @@ import time
 from pathlib import Path
 
 import pytest
-from cli_project import CONFIG, ganger, kept, make_project, task
-from patience import stretched, until
 
 from ganger.engine.files import RunFolder, is_led
 from ganger.launchers.paths import House, is_held
 from ganger.local.procfs import mark_of, pids
+from tests.cli.cli_project import CONFIG, ganger, kept, make_project, task
+from tests.patience import stretched, until
 
 pytestmark = pytest.mark.whole
 

@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from cli_project import ganger, make_project, task
+
+from tests.cli.cli_project import ganger, make_project, task
 
 pytestmark = pytest.mark.whole
 

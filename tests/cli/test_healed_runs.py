@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_project import Answer, ganger
-from heal_project import RIGHT, SENTENCE, WRONG, HealProject, append, decision, names
-from patience import until
+
+from tests.cli.cli_project import Answer, ganger
+from tests.cli.heal_project import RIGHT, SENTENCE, WRONG, HealProject, append, decision, names
+from tests.patience import until
 
 pytestmark = pytest.mark.whole
 

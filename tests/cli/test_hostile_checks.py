@@ -10,7 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
-from cli_project import ganger, kept, make_project, task
+
+from tests.cli.cli_project import ganger, kept, make_project, task
 
 pytestmark = pytest.mark.whole
 

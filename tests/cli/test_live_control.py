@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_project import Answer, ganger, kept, make_project, task
-from patience import until
 
 from ganger.app.control import current_lead, still_working, tell
 from ganger.app.runs import newest_run, read_state
@@ -28,6 +26,8 @@ from ganger.core.vocabulary import TaskStatus
 from ganger.engine.files import RunFolder, is_led, leading
 from ganger.ports import Entry
 from ganger.stores.sqlite import SqliteStore
+from tests.cli.cli_project import Answer, ganger, kept, make_project, task
+from tests.patience import until
 
 AT = "2026-01-01T00:00:00.000000Z"
 BEGUN: tuple[ev.Event, ...] = (

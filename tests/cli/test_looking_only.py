@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli_project import CONFIG, ganger, make_project, task
+
+from tests.cli.cli_project import CONFIG, ganger, make_project, task
 
 pytestmark = pytest.mark.whole
 

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cli_project import ganger, make_project, task
+
+from tests.cli.cli_project import ganger, make_project, task
 
 pytestmark = pytest.mark.whole
 

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cli_project import ganger, kept
-from git_runs import GitProject
-from run_projects import Project, task
 
 from ganger.worker.find_run import runs
+from tests.cli.cli_project import ganger, kept
+from tests.engine.git_runs import GitProject
+from tests.engine.run_projects import Project, task
 
 pytestmark = pytest.mark.whole
 

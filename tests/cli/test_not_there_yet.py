@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
-from cli_project import as_program
 
 from ganger.cli.shell.table import COMMANDS
+from tests.cli.cli_project import as_program
 
 ROOT = Path(__file__).resolve().parents[2]
 MISSING = {name for name, row in COMMANDS.items() if not row.built}

@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from cli_project import Answer, ganger
+
+from tests.cli.cli_project import Answer, ganger
 
 INIT = {"type": "system", "subtype": "init", "session_id": "1e1b", "model": "claude-opus-5-5"}
 BLOCK = '<<<TASK_RESULT_V2>>>\n{"status": "DONE"}\n<<<END_TASK_RESULT_V2>>>'

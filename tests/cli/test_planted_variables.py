@@ -7,7 +7,8 @@ import stat
 from pathlib import Path
 
 import pytest
-from cli_project import ganger, manifest, task
+
+from tests.cli.cli_project import ganger, manifest, task
 
 pytestmark = pytest.mark.whole
 

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from cli_project import ganger, kept, make_project, task
 
 from ganger.core.prompts.tokens import TokenSample
 from ganger.engine.output.usage import usage_of_runs
+from tests.cli.cli_project import ganger, kept, make_project, task
 
 LINES = "\n".join(f"Rule {number}: keep to it." for number in range(200))
 

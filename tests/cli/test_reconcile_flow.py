@@ -7,7 +7,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from cli_project import ganger, make_project, manifest, task
+
+from tests.cli.cli_project import ganger, make_project, manifest, task
 
 pytestmark = pytest.mark.whole
 

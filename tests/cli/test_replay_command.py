@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cli_project import Answer, ganger, kept, make_project, task
+
+from tests.cli.cli_project import Answer, ganger, kept, make_project, task
 
 pytestmark = pytest.mark.whole
 

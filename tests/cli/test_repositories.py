@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from cli_project import CONFIG, Answer, ganger, make_project, task
 
 from ganger.cli.shell.main import run_command
+from tests.cli.cli_project import CONFIG, Answer, ganger, make_project, task
 
 pytestmark = pytest.mark.whole
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cli_project import CONFIG, ganger, make_project, task
 
 from ganger.core.money.pricing import MOST_TOKENS, MOST_USD, Price, believed, counted_after, used_by
 from ganger.core.signs import Tokens
+from tests.cli.cli_project import CONFIG, ganger, make_project, task
 
 ODD: dict[str, dict[str, object]] = {
     "all the money": {"usd": 1e308},

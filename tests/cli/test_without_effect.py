@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from cli_project import CONFIG, ganger, make_project, manifest, task
+
+from tests.cli.cli_project import CONFIG, ganger, make_project, manifest, task
 
 pytestmark = pytest.mark.whole
 

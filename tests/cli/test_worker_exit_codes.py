@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cli_project import ganger, make_project
+
+from tests.cli.cli_project import ganger, make_project
 
 pytestmark = pytest.mark.whole
 

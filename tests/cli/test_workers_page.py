@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli_project import ganger, make_project, task
-from patience import stretched, until
+
+from tests.cli.cli_project import ganger, make_project, task
+from tests.patience import stretched, until
 
 pytestmark = pytest.mark.whole
 

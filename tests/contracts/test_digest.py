@@ -10,12 +10,12 @@ import subprocess
 from typing import Any
 
 import pytest
-from contract_samples import DROP, MANIFEST, changed
 from hypothesis import given, strategies as st
 
 from ganger.contracts.digest import format_number, manifest_digest
 from ganger.contracts.faults import faults_of
 from ganger.contracts.manifest import Manifest
+from tests.contracts.contract_samples import DROP, MANIFEST, changed
 
 NODE_DIGEST = """
 const m = JSON.parse(require('fs').readFileSync(0, 'utf8'));

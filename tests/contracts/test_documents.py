@@ -6,13 +6,13 @@ import os
 from pathlib import Path
 
 import pytest
-from contract_samples import MANIFEST
 
 from ganger.contracts.codes import CODES
 from ganger.contracts.faults import load_manifest
 from ganger.contracts.reading import documents
 from ganger.contracts.reading.documents import read_document
 from ganger.errors import InputError
+from tests.contracts.contract_samples import MANIFEST
 
 BAD_FILES = [
     ("x.json", b"", "FILE_EMPTY", "empty"),

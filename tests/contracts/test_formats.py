@@ -9,7 +9,6 @@ from pathlib import Path
 
 import jsonschema_rs
 import pytest
-from contract_samples import CASES, GOOD, MANIFEST, RESULT, Case, changed
 
 from ganger.contracts.codes import CODES
 from ganger.contracts.faults import MOST_FAULTS, check_manifest, faults_of, load_manifest, load_profiles, load_state
@@ -17,6 +16,7 @@ from ganger.contracts.manifest import Manifest
 from ganger.contracts.schemas import FORMATS, schema, schema_text, write_schemas
 from ganger.contracts.task_result import TaskResult
 from ganger.errors import InputError, NotFoundError
+from tests.contracts.contract_samples import CASES, GOOD, MANIFEST, RESULT, Case, changed
 
 PUBLISHED = Path(__file__).resolve().parents[2] / "schemas"
 CONTRACTS = Path(__file__).resolve().parents[2] / "src/ganger/contracts"

@@ -8,11 +8,11 @@ import time
 from pathlib import Path
 
 import pytest
-from contract_samples import DROP, HEAL, RESULT, changed
 
 from ganger.contracts.parser import Parsed, Refused, neutralise, parse_heal, parse_result
 from ganger.contracts.reading.blocks import CHUNK, HEAL_DECISION, TASK_RESULT
 from ganger.errors import GangerError, NotFoundError
+from tests.contracts.contract_samples import DROP, HEAL, RESULT, changed
 
 START, END = TASK_RESULT.start.decode(), TASK_RESULT.end.decode()
 HEAL_START, HEAL_END = HEAL_DECISION.start.decode(), HEAL_DECISION.end.decode()

@@ -6,23 +6,23 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from heal_ward import GAP, RIGHT, Ailment, Ward, in_turn, tasks
 
 from ganger.core import events as ev
 from ganger.core.model.records import Budget, Policy, RunState, Spending, TaskState
 from ganger.core.money import budgets
 from ganger.core.money.budgets import Purse, Reservation, reservation, run_refusal, task_refusal, time_limit
 from ganger.core.vocabulary import HealSchedule, RunStatus
+from tests.core.heal_runs import GAP, RIGHT, Ailment, HealRun, in_turn, tasks
 
 AT = "2026-01-01T00:00:00+00:00"
 
 
-def ward(budget: Budget, count: int = 10, at_once: int = 1, **more: Any) -> Ward:
+def heal_run(budget: Budget, count: int = 10, at_once: int = 1, **more: Any) -> HealRun:
     policy = Policy(heal_schedule=HealSchedule.OFF, concurrency=at_once)
-    return replace(Ward(tasks(count), policy=policy, budget=budget), **more).begin()
+    return replace(HealRun(tasks(count), policy=policy, budget=budget), **more).begin()
 
 
-def most_committed(run: Ward) -> tuple[float, int, int]:
+def most_committed(run: HealRun) -> tuple[float, int, int]:
     """The most that was ever spent and set aside, read again from the events."""
     usd, tokens, attempts = 0.0, 0, 0
     most = (0.0, 0, 0)
@@ -56,7 +56,7 @@ LIMITS: dict[str, tuple[Budget, str]] = {
 def test_a_run_stops_before_it_overspends(case: str, at_once: int) -> None:
     """G04: whatever is limited and however many run at once; four attempts of $0.50 and 100 tokens fit."""
     budget, reason = LIMITS[case]
-    run = ward(budget, at_once=at_once, usd=0.5, tokens=100).run()
+    run = heal_run(budget, at_once=at_once, usd=0.5, tokens=100).run()
     usd, tokens, attempts = most_committed(run)
     assert usd <= (budget.usd or 99) and tokens <= (budget.tokens or 9999) and attempts == 4
     assert run.state.status is RunStatus.ABORTED and reason in (run.state.abort_reason or "")
@@ -65,7 +65,7 @@ def test_a_run_stops_before_it_overspends(case: str, at_once: int) -> None:
 @pytest.mark.parametrize("case", LIMITS)
 def test_a_used_up_budget_is_a_question_and_a_larger_one_goes_on(case: str) -> None:
     """G04 Z07: nothing is lost; the same run finishes with more."""
-    run = ward(LIMITS[case][0], count=6, usd=0.5, tokens=100).run()
+    run = heal_run(LIMITS[case][0], count=6, usd=0.5, tokens=100).run()
     assert [q.kind for q in run.state.questions.values()] == ["budget"]
     run.budget = Budget(attempts=99, usd=99, tokens=9999)
     assert run.begin().run().state.status is RunStatus.COMPLETED and len(run.started) == 6
@@ -73,7 +73,7 @@ def test_a_used_up_budget_is_a_question_and_a_larger_one_goes_on(case: str) -> N
 
 def test_an_unknown_cost_counts_as_what_was_set_aside() -> None:
     """G04: an agent that does not say what it costs cannot spend without end."""
-    run = ward(Budget(usd=1.0, attempt_usd=0.3), usd=None).run()
+    run = heal_run(Budget(usd=1.0, attempt_usd=0.3), usd=None).run()
     assert len(run.started) == 3 and run.state.spent.usd == pytest.approx(0.9)
     settled = [e for e in run.of(ev.CostSettled) if isinstance(e, ev.CostSettled)]
     assert {(e.usd, e.known) for e in settled} == {(0.3, False)}
@@ -84,7 +84,7 @@ def test_an_unknown_cost_counts_as_what_was_set_aside() -> None:
 def test_a_budget_in_dollars_stops_where_nobody_knows_the_price(budget: Budget, at_once: int) -> None:
     """G04: tokens are told and have no price; one attempt shows it, and an estimate lets the rest go on."""
     alone = replace(budget, usd=budget.usd or 99.0)
-    run = ward(alone, count=4, at_once=at_once, usd=None).run()
+    run = heal_run(alone, count=4, at_once=at_once, usd=None).run()
     assert len(run.started) == 1 and run.state.status is RunStatus.ABORTED
     (question,) = run.state.questions.values()
     assert question.kind == "budget" and "prices." in question.text and "budget.attempt_usd" in question.text
@@ -94,7 +94,7 @@ def test_a_budget_in_dollars_stops_where_nobody_knows_the_price(budget: Budget, 
 
 def test_what_attempts_cost_so_far_raises_what_is_set_aside() -> None:
     """G04: an estimate that is too low holds for no longer than one attempt."""
-    run = ward(Budget(usd=10, attempt_usd=0.1), usd=2.0)
+    run = heal_run(Budget(usd=10, attempt_usd=0.1), usd=2.0)
     assert reservation(run.state) == Reservation(0.1, 0)
     while not run.of(ev.CostSettled):
         run.step()
@@ -103,7 +103,7 @@ def test_what_attempts_cost_so_far_raises_what_is_set_aside() -> None:
 
 def test_without_any_estimate_the_first_attempt_shows_alone_what_one_costs() -> None:
     """G04: eight at once could spend eight times what nobody knows yet."""
-    run = ward(Budget(usd=3.0), count=8, at_once=8, usd=0.5)
+    run = heal_run(Budget(usd=3.0), count=8, at_once=8, usd=0.5)
     run.step()
     assert len(run.state.running) == 1
     assert most_committed(run.run())[0] <= 3.0
@@ -112,7 +112,7 @@ def test_without_any_estimate_the_first_attempt_shows_alone_what_one_costs() -> 
 
 def test_a_reservation_ends_when_its_attempt_does() -> None:
     """G04: nothing stays set aside, also for an attempt that ended with its lead."""
-    run = ward(Budget(usd=10, attempt_usd=1), count=3, at_once=3)
+    run = heal_run(Budget(usd=10, attempt_usd=1), count=3, at_once=3)
     run.step()
     assert run.state.spent.reserved_usd == 3
     run.record(ev.AttemptInterrupted("t01", 1, "stopped"))
@@ -131,7 +131,7 @@ TASK_LIMITS = {
 def test_a_tasks_own_budget_stops_that_task_and_no_other(case: str) -> None:
     """G04: a task that fails dearly ends, and says why; the others are DONE."""
     world = {"t01": [Ailment(cls=GAP)]}
-    run = ward(TASK_LIMITS[case], count=3, world=world, usd=0.5, tokens=100, takes_sec=10.0)
+    run = heal_run(TASK_LIMITS[case], count=3, world=world, usd=0.5, tokens=100, takes_sec=10.0)
     run.policy = Policy(heal_schedule=HealSchedule.OFF, max_worker_attempts_per_task=9)
     run.begin().run()
     assert run.started.count("t01") == 2 and run.status("t02", "t03") == ["DONE", "DONE"]
@@ -140,7 +140,7 @@ def test_a_tasks_own_budget_stops_that_task_and_no_other(case: str) -> None:
 
 def test_wall_time_is_what_the_run_was_led_over_all_leads() -> None:
     """G04: the time between two leads costs nothing."""
-    run = ward(Budget(wall_sec=30), takes_sec=10.0)
+    run = heal_run(Budget(wall_sec=30), takes_sec=10.0)
     assert "budget.wall_sec: the run has worked for 30 of 30 s" in (run.run().state.abort_reason or "")
     assert len(run.started) == 3
     run.now += 10_000
@@ -150,7 +150,7 @@ def test_wall_time_is_what_the_run_was_led_over_all_leads() -> None:
 
 def test_an_attempt_gets_no_more_time_than_the_budgets_leave() -> None:
     """G04: its own limit, the run's rest or the task's rest, whichever is least."""
-    run = ward(Budget(wall_sec=100, task_wall_sec=40), takes_sec=10.0, world={"t01": [Ailment(times=1)]})
+    run = heal_run(Budget(wall_sec=100, task_wall_sec=40), takes_sec=10.0, world={"t01": [Ailment(times=1)]})
     assert time_limit(run.state, "t01", run.state.last_at) == 40
     while run.state.tasks["t01"].attempts < 2:
         run.step()
@@ -162,7 +162,9 @@ def test_an_attempt_gets_no_more_time_than_the_budgets_leave() -> None:
 def test_a_healer_is_paid_from_the_same_budget() -> None:
     """G04: set aside before it starts; without room for it there is no round."""
     policy = Policy(heal_schedule=HealSchedule.BATCH, concurrency=9)
-    run = Ward(tasks(5), {"t01": [Ailment("cure")]}, in_turn(RIGHT), policy, Budget(usd=4.0, attempt_usd=0.5), usd=0.5)
+    run = HealRun(
+        tasks(5), {"t01": [Ailment("cure")]}, in_turn(RIGHT), policy, Budget(usd=4.0, attempt_usd=0.5), usd=0.5
+    )
     run.begin().run()
     assert run.state.status is RunStatus.COMPLETED and run.state.spent.usd == pytest.approx(3.5)
     poor = replace(run, budget=Budget(usd=2.6, attempt_usd=0.5), state=RunState(), events=[], texts={}, suffered={})
@@ -203,5 +205,5 @@ def test_the_recount_notices_a_budget_that_forgets_what_runs(monkeypatch: pytest
     """G04: a planted bug: money set aside for running attempts is not counted."""
     monkeypatch.setattr(budgets, "_total", lambda spent: spent.usd)
     monkeypatch.setattr(Purse, "add", lambda self, reservation: None)
-    run = ward(Budget(usd=2.2, attempt_usd=0.5), at_once=8, usd=0.5).run()
+    run = heal_run(Budget(usd=2.2, attempt_usd=0.5), at_once=8, usd=0.5).run()
     assert most_committed(run)[0] > 2.2

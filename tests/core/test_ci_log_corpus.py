@@ -6,7 +6,6 @@ import time
 from itertools import pairwise
 
 import pytest
-from ci_log_corpus import DRESSES, causes, confused, corpus, signature
 from hypothesis import given, strategies as st
 
 from ganger.core.logs.causes import CLASS_OF, LogCause
@@ -14,6 +13,7 @@ from ganger.core.logs.check_logs import note_of
 from ganger.core.logs.ci_logs import faults, known_by, named_files, trim
 from ganger.core.logs.telling_line import first_error
 from ganger.core.vocabulary import FailureClass
+from tests.core.ci_log_corpus import DRESSES, causes, confused, corpus, signature
 
 TOOLS = sorted({fault.partition("/")[0] for fault in corpus()})
 SIGNALS = {

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from heal_ward import WRONG, Ailment, Healer, Ward, answer, in_turn, policy, tasks
 
 from ganger.core.failures.classes import CLASSES
 from ganger.core.vocabulary import FailureClass as F, HealSchedule
+from tests.core.heal_runs import WRONG, Ailment, Healer, HealRun, answer, in_turn, policy, tasks
 
 # Nobody heals; a healer that finds nothing to patch; one whose patches do not help.
 HEALERS: dict[str, Healer | None] = {"none": None, "idle": in_turn(answer()), "wrong": in_turn(WRONG)}
@@ -42,16 +42,16 @@ ASKS = {ESCALATED: "escalated", PAUSED: "crash", DENIED: "permission_denied"}
 def test_a_check_that_decides_nothing_waits_for_a_person_and_nobody_pays(healer: str, exhausted: str) -> None:
     """W05: the verify recovery is used up, and the check is ended by a signal without the change as well."""
     ill = {"t01": [Ailment(signal="test exit code 137", cls=F.TEST_ERROR, undecided=True)]}
-    run = Ward(tasks(1), ill, HEALERS[healer], policy(HealSchedule.BATCH, exhausted=exhausted)).begin().run()
+    run = HealRun(tasks(1), ill, HEALERS[healer], policy(HealSchedule.BATCH, exhausted=exhausted)).begin().run()
     assert (end(run), run.state.tasks["t01"].worker_attempts) == (REWORK, 0)
 
 
-def ended(cls: F, signal: str, healer: Healer | None, **settings: object) -> Ward:
+def ended(cls: F, signal: str, healer: Healer | None, **settings: object) -> HealRun:
     given = policy(HealSchedule.BATCH, **settings)
-    return Ward(tasks(1), {"t01": [Ailment(signal=signal, cls=cls)]}, healer, given).begin().run()
+    return HealRun(tasks(1), {"t01": [Ailment(signal=signal, cls=cls)]}, healer, given).begin().run()
 
 
-def end(run: Ward) -> str:
+def end(run: HealRun) -> str:
     task = run.state.tasks["t01"]
     return f"{task.status.value}({task.block_reason.value})" if task.block_reason else task.status.value
 
@@ -89,7 +89,7 @@ def test_the_same_failure_twice_after_healing_escalates_also_with_exhausted_rewo
 def test_a_quota_pays_with_nothing_and_comes_back_by_itself(healer: str) -> None:
     """W07 G04: waited for, with and without a healer."""
     ill = {"t01": [Ailment(signal="limit", cls=F.QUOTA, times=2)]}
-    run = Ward(tasks(1), ill, HEALERS[healer], policy(HealSchedule.BATCH), accounts={"worker": "acme"}).begin().run()
+    run = HealRun(tasks(1), ill, HEALERS[healer], policy(HealSchedule.BATCH), accounts={"worker": "acme"}).begin().run()
     task = run.state.tasks["t01"]
     assert (end(run), task.worker_attempts, task.transient_retries) == ("DONE", 1, 0)
 

@@ -8,9 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from heal_ward import CONTEXT, Ailment, Heal, Healer, Proposed, Ward, answer, context, prompt, tasks
 from hypothesis import given, settings, strategies as st
-from run_model import picture, replayed
 
 from checker.invariants import Seen, broken
 from ganger.core import events as ev
@@ -18,6 +16,8 @@ from ganger.core.healing import policy as healing
 from ganger.core.model.records import Budget, HealRound, Policy, TaskSpec
 from ganger.core.state.allowed import open_round
 from ganger.core.vocabulary import FailureClass, HealSchedule, RunStatus, TaskStatus
+from tests.core.heal_runs import CONTEXT, Ailment, Heal, Healer, HealRun, Proposed, answer, context, prompt, tasks
+from tests.core.run_model import picture, replayed
 
 HEALABLE = (FailureClass.PROMPT_GAP, FailureClass.TEST_ERROR, FailureClass.BUILD_ERROR)
 OTHERS = (
@@ -66,7 +66,7 @@ def random_healer(chance: random.Random) -> Healer:
     return heal
 
 
-def random_ward(seed: int) -> Ward:
+def random_ward(seed: int) -> HealRun:
     chance = random.Random(seed)
     specs = random_specs(chance)
     sick = [spec.id for spec in specs if chance.random() < 0.6]
@@ -82,10 +82,10 @@ def random_ward(seed: int) -> Ward:
     )
     budget = Budget(usd=chance.choice((None, None, 4.0)), attempt_usd=chance.choice((0.0, 0.25)))
     world = {name: [random_ailment(chance) for _ in range(chance.randint(1, 2))] for name in sick}
-    return Ward(specs, world, random_healer(chance), policy, budget, usd=0.25)
+    return HealRun(specs, world, random_healer(chance), policy, budget, usd=0.25)
 
 
-def require_sound(run: Ward) -> None:
+def require_sound(run: HealRun) -> None:
     """Ended, nothing left hanging, nothing overspent, and the events alone tell it all."""
     state = run.state
     assert broken(run.events, Seen(finished=True)) == []
@@ -143,5 +143,5 @@ def test_a_policy_that_forgets_its_heal_budget_is_noticed(monkeypatch: pytest.Mo
     """T13: a planted bug, found by the judge that every harness shares."""
     monkeypatch.setattr(healing, "may_heal_again", lambda *_: True)
     world = {"t01": [Ailment(signal=f"fault {chr(97 + n)}", times=1) for n in range(6)]}
-    run = Ward(tasks(1), world, lambda _: answer(context("no"))).begin().run()
+    run = HealRun(tasks(1), world, lambda _: answer(context("no"))).begin().run()
     assert any(problem.startswith("heal rounds") for problem in broken(run.events, Seen(finished=True)))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from health_story import ENDS, POLICY, TICK, Story, beating, ended, only, watched, with_sign
 from hypothesis import given, settings, strategies as st
 
 from ganger.core.scheduling import health
 from ganger.core.scheduling.health import HealthPolicy, What
+from tests.core.health_story import ENDS, POLICY, TICK, Story, beating, ended, only, watched, with_sign
 
 # A story is a thousand looks: a third of the usual number of them is as much.
 FEW = settings(max_examples=20)

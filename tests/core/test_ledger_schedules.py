@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from repo_yard import Yard, yard
 
 from checker.ledger_invariants import LedgerWalk
 from ganger.core import events as ev
 from ganger.core.planning.repos import Bar, RepoLocks
+from tests.core.repo_runs import RepoRun, repo_run
 
-# What a yard tells of CI is only its end: no runs and no jobs.
+# What a run tells of CI is only its end: no runs and no jobs.
 _NOT_TOLD = "verdicts"
 
 
 class Watched:
-    """A yard whose accepted events are judged as they come."""
+    """A run whose accepted events are judged as they come."""
 
     def __init__(self) -> None:
         self.walk, self.wrong = LedgerWalk(), list[str]()
-        self._record = Yard.record
+        self._record = RepoRun.record
 
-    def record(self, made: Yard, *events: ev.Event) -> None:
+    def record(self, made: RepoRun, *events: ev.Event) -> None:
         for event in events:
             refused = len(made.state.refused)
             self._record(made, event)
@@ -33,13 +33,13 @@ class Watched:
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
     judge = Watched()
-    monkeypatch.setattr(Yard, "record", lambda made, *events: judge.record(made, *events))
+    monkeypatch.setattr(RepoRun, "record", lambda made, *events: judge.record(made, *events))
     yield judge
 
 
-def meddled(seed: int) -> Yard:
+def meddled(seed: int) -> RepoRun:
     """Persons unlock, skip and retry, leads end, at any moment."""
-    made = yard(seed, 25)
+    made = repo_run(seed, 25)
     for _ in range(20):
         for _ in range(made.chance.randrange(12)):
             made.step()
@@ -64,5 +64,5 @@ def test_starts_that_look_at_no_lock_are_caught(watched: Watched, monkeypatch: p
         return []
 
     monkeypatch.setattr(RepoLocks, "bars", bars)
-    yard(3, 25).run()
+    repo_run(3, 25).run()
     assert any(problem.startswith("locks") for problem in watched.wrong)

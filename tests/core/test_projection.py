@@ -9,11 +9,11 @@ import time
 
 import pytest
 from hypothesis import given, strategies as st
-from run_model import Model, random_specs
 
 from ganger.core.model.records import Policy, RunState, TaskSpec
 from ganger.core.state.projection import StateText, state_data, state_text
 from ganger.core.vocabulary import HealSchedule
+from tests.core.run_model import Model, random_specs
 
 
 def plain(state: RunState) -> str:

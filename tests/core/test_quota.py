@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from heal_ward import RIGHT, Ailment, Ward, in_turn, names, tasks
 
 from ganger.core import events as ev
 from ganger.core.model.records import Budget, Policy, RunState, TaskState
@@ -17,26 +16,27 @@ from ganger.core.scheduling.quota import after_quota, after_success, has_room, p
 from ganger.core.scheduling.windows import Start, Wait, decide, starts_after
 from ganger.core.state.apply import apply
 from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, RunStatus, TaskStatus
+from tests.core.heal_runs import RIGHT, Ailment, HealRun, in_turn, names, tasks
 
 LIMITED = Ailment(signal="429 too many requests", cls=FailureClass.QUOTA, times=1)
 ACCOUNTS = {"worker": "first", "tester": "second"}
 
 
-def ward(count: int, limited: tuple[str, ...], schedule: HealSchedule = HealSchedule.OFF, **more: Any) -> Ward:
+def heal_run(count: int, limited: tuple[str, ...], schedule: HealSchedule = HealSchedule.OFF, **more: Any) -> HealRun:
     """`count` tasks, the even ones of the other account; `limited` hit their account's limit once."""
     specs = tuple(replace(s, role="worker" if n % 2 == 0 else "tester") for n, s in enumerate(tasks(count)))
     policy = Policy(heal_schedule=schedule, concurrency=4, quota_wait_sec=300)
     world = {name: [LIMITED] for name in limited}
-    return replace(Ward(specs, world, in_turn(RIGHT), policy, accounts=ACCOUNTS), **more).begin()
+    return replace(HealRun(specs, world, in_turn(RIGHT), policy, accounts=ACCOUNTS), **more).begin()
 
 
-def until_blocked(run: Ward) -> Ward:
+def until_blocked(run: HealRun) -> HealRun:
     while not run.state.counts[TaskStatus.BLOCKED]:
         run.step()
     return run
 
 
-def starts_while_paused(run: Ward) -> set[str]:
+def starts_while_paused(run: HealRun) -> set[str]:
     """Accounts of the attempts that began between a pause and its end."""
     until, found = 0.0, set()
     for entry in run.events:
@@ -49,7 +49,7 @@ def starts_while_paused(run: Ward) -> set[str]:
 
 def test_a_quota_blocks_the_task_and_it_comes_back_by_itself() -> None:
     """W07 G04: BLOCKED(quota_wait) until the account's clock, then DONE without a person."""
-    run = until_blocked(ward(1, ("t01",)))
+    run = until_blocked(heal_run(1, ("t01",)))
     now = run.state.tasks["t01"]
     assert (now.block_reason, now.not_before) == (BlockReason.QUOTA_WAIT, run.now + 300)
     assert run.run().state.status is RunStatus.COMPLETED and run.state.questions == {}
@@ -58,7 +58,7 @@ def test_a_quota_blocks_the_task_and_it_comes_back_by_itself() -> None:
 @pytest.mark.parametrize("schedule", list(HealSchedule))
 def test_every_task_of_the_account_waits_and_other_accounts_go_on(schedule: HealSchedule) -> None:
     """G04 W07: not only the one that hit the limit; no healer is asked."""
-    run = ward(12, ("t01",), schedule).run()
+    run = heal_run(12, ("t01",), schedule).run()
     assert starts_while_paused(run) <= {"second"}
     assert run.state.status is RunStatus.COMPLETED and run.of(ev.HealStarted) == []
     if schedule is HealSchedule.OFF:
@@ -67,7 +67,7 @@ def test_every_task_of_the_account_waits_and_other_accounts_go_on(schedule: Heal
 
 def test_no_counter_pays_for_a_quota() -> None:
     """W07: not a worker attempt, nor any retry; only the log is numbered on."""
-    run = ward(1, ("t01",), world={"t01": [replace(LIMITED, times=5)]}).run()
+    run = heal_run(1, ("t01",), world={"t01": [replace(LIMITED, times=5)]}).run()
     now = run.state.tasks["t01"]
     assert (now.attempts, now.worker_attempts, now.transient_retries, now.format_retries) == (6, 1, 0, 0)
     assert now.status is TaskStatus.DONE and now.healer_attempts == 0
@@ -76,13 +76,13 @@ def test_no_counter_pays_for_a_quota() -> None:
 def test_dependents_wait_with_a_task_instead_of_being_blocked() -> None:
     """W07 T03: it will come back."""
     specs = (*tasks(1), replace(tasks(1)[0], id="after", depends_on=("t01",)))
-    run = until_blocked(ward(1, ("t01",), specs=specs))
+    run = until_blocked(heal_run(1, ("t01",), specs=specs))
     assert run.status("after") == ["PENDING"] and run.run().state.status is RunStatus.COMPLETED
 
 
 def test_a_quota_wait_survives_its_lead() -> None:
     """G04 H09: the account's clock is in the events; a new lead waits for the same moment."""
-    run = until_blocked(ward(2, ("t01",)))
+    run = until_blocked(heal_run(2, ("t01",)))
     due = run.state.tasks["t01"].not_before
     run.record(ev.StopRequested("signal"), *(ev.AttemptInterrupted(t, 1, "") for t in sorted(run.state.running)))
     run.run().begin().run()
@@ -91,7 +91,7 @@ def test_a_quota_wait_survives_its_lead() -> None:
 
 def test_concurrency_of_the_account_is_halved_and_grows_with_every_success() -> None:
     """G04: 4 at once, then 2, then 3, then no limit any more."""
-    run = ward(30, ("t01",), accounts={"worker": "one", "tester": "one"}).run()
+    run = heal_run(30, ("t01",), accounts={"worker": "one", "tester": "one"}).run()
     limits = [e.at_once for e in run.of(ev.AccountLimited) if isinstance(e, ev.AccountLimited)]
     assert limits[:3] == [2, 3, 0] and run.state.accounts_limited == {}
 
@@ -149,7 +149,7 @@ def test_room_is_counted_per_account() -> None:
 def test_server_trouble_never_cuts_concurrency() -> None:
     """G04 D12: transient_infra waits and retries on its own counter."""
     trouble = Ailment(signal="502 bad gateway", cls=FailureClass.TRANSIENT_INFRA, times=3)
-    run = ward(8, (), world={name: [trouble] for name in names(1, 8)}).run()
+    run = heal_run(8, (), world={name: [trouble] for name in names(1, 8)}).run()
     assert run.of(ev.AccountLimited) == [] and run.of(ev.AccountPaused) == []
     assert run.state.status is RunStatus.COMPLETED
     assert {run.state.tasks[name].transient_retries for name in names(1, 8)} == {3}
@@ -157,14 +157,14 @@ def test_server_trouble_never_cuts_concurrency() -> None:
 
 def test_a_time_budget_ends_a_run_that_only_waits() -> None:
     """G04: quota has no counter; the budget decides."""
-    run = ward(1, (), world={"t01": [replace(LIMITED, times=99)]}, budget=Budget(wall_sec=1000)).run()
+    run = heal_run(1, (), world={"t01": [replace(LIMITED, times=99)]}, budget=Budget(wall_sec=1000)).run()
     assert run.state.status is RunStatus.ABORTED and "budget.wall_sec" in (run.state.abort_reason or "")
     assert [q.kind for q in run.state.questions.values()] == ["budget"]
 
 
 def test_while_an_account_rests_the_lead_waits_for_its_clock_and_nothing_else() -> None:
     """H12 G04: one wait until the moment, no polling."""
-    run = until_blocked(ward(1, ("t01",)))
+    run = until_blocked(heal_run(1, ("t01",)))
     while run.state.window is not None or run.state.running:
         run.step()
     assert [type(d).__name__ for d in decide(run.state, run.now)] == ["Wait"]
@@ -173,7 +173,7 @@ def test_while_an_account_rests_the_lead_waits_for_its_clock_and_nothing_else() 
 def started_after_rest(schedule: HealSchedule, spread: float) -> list[float]:
     """How long after their account's rest twenty of forty tasks began, of which five had hit its limit."""
     policy = Policy(heal_schedule=schedule, concurrency=20, batch_size=20, quota_spread_sec=spread)
-    run = Ward(tasks(40), policy=policy, accounts={"worker": "one"}).begin()
+    run = HealRun(tasks(40), policy=policy, accounts={"worker": "one"}).begin()
     rest = run.now + 300
     run.record(ev.AccountPaused("one", rest, "quota"))
     for name in names(1, 5):
@@ -224,7 +224,7 @@ def test_without_a_spread_they_start_as_one() -> None:
 
 def test_the_moment_that_is_told_is_the_moment_of_the_start() -> None:
     """W07 Z09: for a blocked task and for one that only waits; the same in every process."""
-    run = until_blocked(ward(2, ("t01",), accounts={"worker": "one", "tester": "one"}))
+    run = until_blocked(heal_run(2, ("t01",), accounts={"worker": "one", "tester": "one"}))
     run.record(ev.SettingsChanged(replace(run.state.policy, quota_spread_sec=20.0), Budget()))
     rest = run.state.accounts_paused["one"]
     told = {name: starts_after(run.state, name, run.now) for name in names(1, 2)}
@@ -237,7 +237,7 @@ def test_the_moment_that_is_told_is_the_moment_of_the_start() -> None:
 def resting(count: int, **more: Any) -> RunState:
     specs = tuple(replace(spec, id=f"task-{n}") for n, spec in enumerate(tasks(count)))
     policy = Policy(heal_schedule=HealSchedule.OFF, concurrency=8, quota_spread_sec=20.0)
-    run = Ward(specs, policy=policy, accounts={"worker": "one"})
+    run = HealRun(specs, policy=policy, accounts={"worker": "one"})
     apply(run.state, ev.Recorded(1, "", ev.RunStarted("run", "digest", policy, specs)))
     apply(run.state, ev.Recorded(2, "", ev.LeadStarted(1, policy, accounts={"worker": "one"}, **more)))
     apply(run.state, ev.Recorded(3, "", ev.AttemptStarted("task-0", 1, "t", "", "", "log", account="one")))
@@ -258,4 +258,4 @@ def test_ten_thousand_tasks_behind_an_account_are_decided_about_at_once(now: flo
 def test_the_ward_notices_a_pause_that_holds_one_task_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """G04: a planted bug: the account's clock is not looked at."""
     monkeypatch.setattr(choosing, "paused_until", lambda *_: 0.0)
-    assert "first" in starts_while_paused(ward(12, ("t01",)).run())
+    assert "first" in starts_while_paused(heal_run(12, ("t01",)).run())

@@ -6,7 +6,6 @@ import time
 from collections.abc import Mapping
 
 import pytest
-from repo_yard import Yard, yard
 
 from ganger.core import events as ev
 from ganger.core.model.ledger import RepoRules
@@ -17,6 +16,7 @@ from ganger.core.scheduling.windows import Finish, OpenWindow, Start, Wait, deci
 from ganger.core.state import apply
 from ganger.core.vocabulary import FailureClass, HealSchedule, RunStatus, TaskStatus
 from ganger.views.why import why
+from tests.core.repo_runs import RepoRun, repo_run
 
 P, R, D, F = TaskStatus.PENDING, TaskStatus.RUNNING, TaskStatus.DONE, TaskStatus.FAILED
 OFF = Policy(heal_schedule=HealSchedule.OFF, concurrency=9, max_worker_attempts_per_task=1)
@@ -27,13 +27,13 @@ SIDE = RepoRules("side", ("core",), "exclusive")
 OWN = RepoRules("own", (), "shared")
 
 
-def small(*tasks: str, rules: tuple[RepoRules, ...] = (CORE, LIB, APP, SIDE, OWN), policy: Policy = OFF) -> Yard:
+def small(*tasks: str, rules: tuple[RepoRules, ...] = (CORE, LIB, APP, SIDE, OWN), policy: Policy = OFF) -> RepoRun:
     """A task is `repo` or `repo-anything`, with what it needs behind `<`."""
     specs = []
     for task in tasks:
         name, *needs = task.split("<")
         specs.append(TaskSpec(name, tuple(needs), repo=name.partition("-")[0]))
-    return Yard(tuple(specs), policy, repos=rules).begin()
+    return RepoRun(tuple(specs), policy, repos=rules).begin()
 
 
 def started(state: RunState) -> list[str]:
@@ -43,7 +43,7 @@ def started(state: RunState) -> list[str]:
 # --- by chance -------------------------------------------------------------------------------------------------------
 
 
-def check_end(made: Yard) -> None:
+def check_end(made: RepoRun) -> None:
     """Whatever is left waits for somebody who needs a person, and the reason says what that person can do."""
     state = made.state
     assert made.wrong == [] and state.refused == [] and state.finished
@@ -59,14 +59,14 @@ def check_end(made: Yard) -> None:
 @pytest.mark.parametrize("seed", range(400))
 def test_no_two_are_active_in_one_chain_and_every_run_ends(seed: int) -> None:
     """D08 D09: failures and red CI included; a lock ends with proof alone, and no schedule waits for ever."""
-    check_end(yard(seed, 40).run())
+    check_end(repo_run(seed, 40).run())
 
 
 @pytest.mark.brief(40)
 @pytest.mark.parametrize("seed", range(400))
 def test_persons_and_restarts_at_any_moment_bring_no_deadlock(seed: int) -> None:
     """D09 D11 G12: unlock, skip, retry, retry --force and stop; nobody runs in the chain of another that runs."""
-    made = yard(seed, 30)
+    made = repo_run(seed, 30)
     for _ in range(30):
         for _ in range(made.chance.randrange(12)):
             made.step()
@@ -85,7 +85,7 @@ def test_persons_and_restarts_at_any_moment_bring_no_deadlock(seed: int) -> None
 def test_a_thousand_tasks_on_random_graphs(seed: int) -> None:
     """D08 D09 D11: to the last of them, over as many leads as it takes; siblings did run side by side."""
     policy = Policy(HealSchedule.OFF, concurrency=8)
-    made = yard(1000 + seed, 1000, checked=False, fail_rate=0.05, red_rate=0.1, policy=policy)
+    made = repo_run(1000 + seed, 1000, checked=False, fail_rate=0.05, red_rate=0.1, policy=policy)
     check_end(made.run())
     while made.state.status is not RunStatus.COMPLETED:
         made.begin().bring_back()
@@ -98,7 +98,7 @@ def test_a_thousand_tasks_on_random_graphs(seed: int) -> None:
 def test_ten_thousand_tasks_are_decided_on_quickly(repo: str) -> None:
     """D08: without repositories no gate is asked; with them, a queue that only waits is not gone through each time."""
     specs = tuple(TaskSpec(f"t{n}", repo=repo) for n in range(10_000))
-    made = Yard(specs, OFF, repos=(CORE,) if repo else (), checked=False).begin()
+    made = RepoRun(specs, OFF, repos=(CORE,) if repo else (), checked=False).begin()
     assert is_guarded(made.state) == bool(repo) and len(started(made.state)) == (1 if repo else 9)
     made.step()
     began = time.perf_counter()
@@ -118,7 +118,7 @@ def test_the_judge_sees_a_lock_that_ends_with_a_failure(monkeypatch: pytest.Monk
             state.locks.get(state.specs[name].repo, set()).discard(name)
 
     monkeypatch.setattr(apply, "_put", put)
-    assert any(yard(seed, 40, fail_rate=0.3).run().wrong for seed in range(10))
+    assert any(repo_run(seed, 40, fail_rate=0.3).run().wrong for seed in range(10))
 
 
 def test_the_judge_sees_a_chain_that_ends_at_the_neighbour(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,7 +130,7 @@ def test_the_judge_sees_a_chain_that_ends_at_the_neighbour(monkeypatch: pytest.M
         return RepoGraph(needs, below, dict.fromkeys(needs, 0))
 
     monkeypatch.setattr(repos, "graph_of", near)
-    assert any(yard(seed, 40, fail_rate=0.0).run().wrong for seed in range(10))
+    assert any(repo_run(seed, 40, fail_rate=0.0).run().wrong for seed in range(10))
 
 
 def test_the_judge_sees_two_chosen_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,7 +215,7 @@ def test_a_halt_stops_the_whole_chain_until_a_person_lifts_it() -> None:
 
 def test_the_project_itself_can_be_halted_and_freed() -> None:
     """D12: without any graph."""
-    made = Yard((TaskSpec("a"),), OFF).begin()
+    made = RepoRun((TaskSpec("a"),), OFF).begin()
     made.record(ev.ChainHalted("", "a", "a key leaked"))
     assert started(made.state) == [] and "the project is halted" in why_not(made.state, "a")
     assert "the project is free" in made.tell("unlock", repo=".", why="revoked") and started(made.state) == ["a"]

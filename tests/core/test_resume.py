@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from run_model import Model
-
 from ganger.core import events as ev
 from ganger.core.model.records import Policy, TaskSpec
 from ganger.core.scheduling.resume import taken_up
 from ganger.core.scheduling.windows import decide
 from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, TaskStatus
+from tests.core.run_model import Model
 
 OFF = Policy(heal_schedule=HealSchedule.OFF)
 CHAIN = (TaskSpec("a"), TaskSpec("b", ("a",)), TaskSpec("c", ("b",)), TaskSpec("x"))

@@ -7,12 +7,12 @@ import time
 
 import pytest
 from hypothesis import given, settings, strategies as st
-from run_model import Model, check_indexes, picture, random_specs, replayed
 
 from ganger.core import events as ev
 from ganger.core.model.records import Policy, TaskSpec
 from ganger.core.scheduling.windows import decide
 from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, RunStatus, TaskStatus
+from tests.core.run_model import Model, check_indexes, picture, random_specs, replayed
 
 schedules = st.sampled_from(HealSchedule)
 D, B, F, P = TaskStatus.DONE, TaskStatus.BLOCKED, TaskStatus.FAILED, TaskStatus.PENDING

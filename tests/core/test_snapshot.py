@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
-from run_model import Model, random_specs
 
 from ganger.core import events as ev
 from ganger.core.model.records import Policy, RunState, TaskState, VerifyStep
@@ -23,6 +22,7 @@ from ganger.core.state import snapshot
 from ganger.core.state.apply import apply
 from ganger.core.state.snapshot import decode_state, encode_state, fingerprint
 from ganger.core.vocabulary import HealSchedule, TaskStatus
+from tests.core.run_model import Model, random_specs
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "journal-1.jsonl"
 

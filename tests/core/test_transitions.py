@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from run_model import Model
 
 from ganger.core import events as ev
 from ganger.core.model.records import Policy, RunState, TaskSpec
 from ganger.core.state.allowed import ALLOWED
 from ganger.core.state.apply import apply
 from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, Phase, TaskStatus
+from tests.core.run_model import Model
 
 D, P, R = TaskStatus.DONE, TaskStatus.PENDING, TaskStatus.RUNNING
 OFF = Policy(heal_schedule=HealSchedule.OFF)

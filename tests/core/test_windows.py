@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from run_model import Model
 
 from ganger.core import events as ev
 from ganger.core.healing.policy import failure_rate
 from ganger.core.model.records import Policy, TaskSpec
 from ganger.core.scheduling.windows import larger, smaller
 from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, TaskStatus
+from tests.core.run_model import Model
 
 OFF = Policy(heal_schedule=HealSchedule.OFF, concurrency=99)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from run_model import Model
 
 from ganger.core import events as ev
 from ganger.core.model.records import Policy, TaskSpec
@@ -13,6 +12,7 @@ from ganger.core.model.workers import Checkpoint, TierMark, WorkerNow
 from ganger.core.state.apply import apply
 from ganger.core.state.apply_worker import WORKER_CHANGES, is_at_work
 from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, TaskStatus, WorkerState
+from tests.core.run_model import Model
 
 S, X, R, OVER = WorkerState.SPAWNED, WorkerState.EXECUTING, WorkerState.REPORTING, WorkerState.STOPPED
 STARTED = ev.AttemptStarted("a", 1, "token", "agent", "", "log")

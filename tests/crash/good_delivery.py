@@ -6,13 +6,12 @@ a change request.
 
 from __future__ import annotations
 
-from good_run import Tale, start, worked
-
 from ganger.core import events as ev
 from ganger.core.model.ci import JobFact, RunFact, Word
 from ganger.core.model.ledger import RepoRules
 from ganger.core.model.records import Policy, TaskSpec
 from ganger.core.vocabulary import HealSchedule, RunStatus, TaskStatus
+from tests.crash.good_run import Tale, start, worked
 
 POLICY = Policy(heal_schedule=HealSchedule.OFF, concurrency=2)
 SPECS = (TaskSpec("a", repo="lib"), TaskSpec("b", repo="app"))

@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from patience import stretched
 
 from faults.__main__ import SKIPPED
 from faults.planted import BUGS
+from tests.patience import stretched
 
 pytestmark = pytest.mark.whole
 

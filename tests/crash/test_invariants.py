@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from good_run import BUDGET, GOOD, POLICY, Tale, done, failed, heal, start, verdict, worked, wrote
 
 from checker.invariants import HEALER, Seen, broken
 from ganger.core import events as ev
 from ganger.core.vocabulary import RunStatus, TaskStatus
+from tests.crash.good_run import BUDGET, GOOD, POLICY, Tale, done, failed, heal, start, verdict, worked, wrote
 
 STARTS = {("a", 1): 1, ("b", 1): 1, ("b", 2): 1, ("c", 1): 1, (HEALER, 1): 1}
 ENDED = Seen(exact=True, finished=True, agent_starts=STARTS, changed=("a.txt", "b.txt", "c.txt"))

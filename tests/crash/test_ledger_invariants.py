@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from good_delivery import (
+
+from checker.invariants import Seen, broken
+from checker.ledger_invariants import LedgerWalk
+from ganger.core import events as ev
+from ganger.core.model.ci import Word
+from ganger.core.model.ledger import Milestone
+from ganger.core.model.records import RunState, TaskSpec
+from ganger.core.state.apply import apply
+from ganger.core.vocabulary import TaskStatus
+from tests.crash.good_delivery import (
     A1,
     A2,
     APP,
@@ -20,16 +29,7 @@ from good_delivery import (
     run_of,
     seen,
 )
-from good_run import Tale, start
-
-from checker.invariants import Seen, broken
-from checker.ledger_invariants import LedgerWalk
-from ganger.core import events as ev
-from ganger.core.model.ci import Word
-from ganger.core.model.ledger import Milestone
-from ganger.core.model.records import RunState, TaskSpec
-from ganger.core.state.apply import apply
-from ganger.core.vocabulary import TaskStatus
+from tests.crash.good_run import Tale, start
 
 
 def rules(tale: Tale) -> list[str]:

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from git_runs import GitProject
-from run_projects import Project, until
-
 from ganger.worker.errors import Away
 from ganger.worker.find_run import RunAddress
 from ganger.worker.http import LeadAnswer, call
+from tests.engine.git_runs import GitProject
+from tests.engine.run_projects import Project, until
 
 PULL = '[agents.people]\nkind = "pull"\nin_place = false\n[roles.people]\nagent = "people"\n'
 PEOPLE: Mapping[str, object] = {"metadata": {"role": "people"}}

@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from git_runs import GitProject, git
-
 from ganger.core import events as ev
 from ganger.core.model.ci import chosen
 from ganger.core.model.ledger import missing
 from ganger.errors import NotFoundError
+from tests.engine.git_runs import GitProject, git
 
 ALL = ("verified", "committed", "pushed", "ci")
 # Red while a file says so.

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from run_projects import Project, kill, until
-
 from ganger.core import events as ev
+from tests.engine.run_projects import Project, kill, until
 
 
 def git(folder: Path, *words: str) -> str:

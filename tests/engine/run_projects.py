@@ -17,8 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
-from in_process import call, can_be_called
-from patience import Patience, stretched
 
 from ganger.app.checks.project import check_project
 from ganger.app.compose import RunOptions, open_lead
@@ -32,6 +30,8 @@ from ganger.engine.files import RunFolder
 from ganger.engine.lead import Lead
 from ganger.local.procfs import ATTEMPT_MARK as MARK, tag_of
 from ganger.stores.sqlite import SqliteStore
+from tests.cli.in_process import call, can_be_called
+from tests.patience import Patience, stretched
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = """

@@ -89,10 +89,10 @@ class StrangeAgent(SpeakingAgent):
 
 def speaking(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Speech:
     """The stand-in's kinds are there as if a package had brought them, in this process and in others."""
-    site = advertise(folder / "site", "speaker", "speaking_agent:SpeakingAgent")
-    advertise(site, "stranger", "speaking_agent:StrangeAgent")
+    site = advertise(folder / "site", "speaker", "tests.engine.speaking_agent:SpeakingAgent")
+    advertise(site, "stranger", "tests.engine.speaking_agent:StrangeAgent")
     monkeypatch.syspath_prepend(site)
-    given = filter(None, (str(site), str(Path(__file__).parent), os.environ.get("PYTHONPATH")))
+    given = filter(None, (str(site), str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(given))
     return Speech(folder / "plan.json")
 

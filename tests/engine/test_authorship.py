@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from git_runs import GitProject, edits
-from run_projects import task
+
+from tests.engine.git_runs import GitProject, edits
+from tests.engine.run_projects import task
 
 pytestmark = pytest.mark.whole
 

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from git_runs import GitProject, orphan
-from patience import stretched
-from run_projects import Project, leading, task, until
-from speaking_agent import Speech, speaking
 
 from ganger.core import events as ev
 from ganger.core.model.records import TaskState
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.lead import Lead
+from tests.engine.git_runs import GitProject, orphan
+from tests.engine.run_projects import Project, leading, task, until
+from tests.engine.speaking_agent import Speech, speaking
+from tests.patience import stretched
 
 pytestmark = pytest.mark.whole
 

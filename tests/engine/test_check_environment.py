@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from each_sandbox import sandbox as sandbox
-from git_runs import GitProject, edits, git
-from run_projects import Project, done, task, write
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import BlockReason, TaskStatus
+from tests.engine.each_sandbox import sandbox as sandbox
+from tests.engine.git_runs import GitProject, edits, git
+from tests.engine.run_projects import Project, done, task, write
 
 pytestmark = pytest.mark.whole
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from run_projects import SCRIPTED, Project, done, task, write
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import TaskStatus
+from tests.engine.run_projects import SCRIPTED, Project, done, task, write
 
 ONCE = {"retry_policy": {"max_attempts": 1}}
 TOGETHER = "concurrency = 2\nbatch_size = 2"

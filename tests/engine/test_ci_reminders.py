@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from delivery_runs import DeliveryProject
-from git_runs import edits
 
 from ganger.core import events as ev
+from tests.engine.delivery_runs import DeliveryProject
+from tests.engine.git_runs import edits
 
 pytestmark = pytest.mark.whole
 

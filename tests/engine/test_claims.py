@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from asking_sessions import PEOPLE, Aside, Session, people_in_git, people_project
-from run_projects import Project, kill, leading, task, until, write
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import TaskStatus
 from ganger.worker.find_run import RunAddress
+from tests.engine.asking_sessions import PEOPLE, Aside, Session, people_in_git, people_project
+from tests.engine.run_projects import Project, kill, leading, task, until, write
 
 pytestmark = pytest.mark.whole
 

@@ -8,11 +8,11 @@ import signal
 from pathlib import Path
 
 import pytest
-from git_runs import GitProject, orphan
-from run_projects import until
-from speaking_agent import Speech, speaking
 
 from ganger.app.runs import keeper_pid
+from tests.engine.git_runs import GitProject, orphan
+from tests.engine.run_projects import until
+from tests.engine.speaking_agent import Speech, speaking
 
 pytestmark = pytest.mark.whole
 

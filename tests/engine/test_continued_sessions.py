@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from git_runs import GitProject
-from patience import stretched
-from run_projects import Project, leading, task, until
-from speaking_agent import Speech, speaking
 
 from ganger.core import events as ev
 from ganger.core.model.records import TaskState
 from ganger.core.vocabulary import BlockReason, TaskStatus
 from ganger.engine.lead import Lead
 from ganger.errors import InputError
+from tests.engine.git_runs import GitProject
+from tests.engine.run_projects import Project, leading, task, until
+from tests.engine.speaking_agent import Speech, speaking
+from tests.patience import stretched
 
 pytestmark = pytest.mark.whole
 

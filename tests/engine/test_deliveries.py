@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from delivery_runs import DeliveryProject
-from git_runs import edits, git
-from patience import stretched
-from run_projects import kill, task, until
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import BlockReason, TaskStatus
 from ganger.engine.lead import Lead
+from tests.engine.delivery_runs import DeliveryProject
+from tests.engine.git_runs import edits, git
+from tests.engine.run_projects import kill, task, until
+from tests.patience import stretched
 
 pytestmark = pytest.mark.whole
 

@@ -8,12 +8,12 @@ import time
 from pathlib import Path
 
 import pytest
-from delivery_runs import DeliveryProject
-from git_runs import edits, git
-from patience import stretched
-from run_projects import task, until
 
 from ganger.core.vocabulary import TaskStatus
+from tests.engine.delivery_runs import DeliveryProject
+from tests.engine.git_runs import edits, git
+from tests.engine.run_projects import task, until
+from tests.patience import stretched
 
 pytestmark = pytest.mark.whole
 

@@ -9,14 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from run_projects import Project, leading, task, until
-from test_desk_refusals import PULL, Lead
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine import lead as run
 from ganger.engine.workers.file_inbox import Allowance, new_names, read
 from ganger.engine.workers.file_protocol import limit_of
+from tests.engine.run_projects import Project, leading, task, until
+from tests.engine.test_desk_refusals import PULL, Lead
 
 MANY_LISTS = b"[" + b"[]," * 2_990_000 + b"[]]"
 # One large text under many names: it fills no disk, and is read anew each time it was touched.

@@ -6,14 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
-from run_projects import Project, leading, task, until
-from test_desk_refusals import PULL, Lead
 
 from ganger.core import events as ev
 from ganger.core.scheduling.health import HealthPolicy, HealthWatch, Signs, What, look
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.resources.live_attempts import LiveAttempt
 from ganger.engine.workers import protocol
+from tests.engine.run_projects import Project, leading, task, until
+from tests.engine.test_desk_refusals import PULL, Lead
 
 EVERY = 15.0
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from run_projects import Project, leading, task, until
 
 from ganger.contracts.worker import KEPT, VERBS
+from tests.engine.run_projects import Project, leading, task, until
 
 pytestmark = pytest.mark.whole
 

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from run_projects import TRUE, Project, task
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import BlockReason, TaskStatus
 from ganger.errors import GangerError
 from ganger.sandboxes import choose as choosing, landlock
+from tests.engine.run_projects import TRUE, Project, task
 
 pytestmark = pytest.mark.whole
 

@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from git_runs import GitProject, edits, git
-from run_projects import done, task, write
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import BlockReason, TaskStatus
 from ganger.views.why import why
+from tests.engine.git_runs import GitProject, edits, git
+from tests.engine.run_projects import done, task, write
 
 pytestmark = pytest.mark.whole
 

@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from git_runs import GitProject, edits
-from patience import stretched
-from run_projects import Project, done, task, write
 
 from ganger.core.vocabulary import TaskStatus
+from tests.engine.git_runs import GitProject, edits
+from tests.engine.run_projects import Project, done, task, write
+from tests.patience import stretched
 
 pytestmark = pytest.mark.whole
 

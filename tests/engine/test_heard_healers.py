@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from patience import stretched
-from run_projects import Project, leading, until
-from speaking_agent import SpeakingAgent, Speech, speaking
 
 from ganger.core import events as ev
 from ganger.core.model.records import HealRound
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.healing import heal_round
 from ganger.views.costs import spending
+from tests.engine.run_projects import Project, leading, until
+from tests.engine.speaking_agent import SpeakingAgent, Speech, speaking
+from tests.patience import stretched
 
 pytestmark = pytest.mark.whole
 

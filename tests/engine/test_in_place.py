@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from run_projects import SCRIPTED, Project, done, kill, leading, task, until, write
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import TaskStatus
+from tests.engine.run_projects import SCRIPTED, Project, done, kill, leading, task, until, write
 
 IN_PLACE = SCRIPTED + "\nin_place = true"
 RED = ({"name": "test", "cmd": "false"},)

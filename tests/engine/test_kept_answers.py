@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking_sessions import PEOPLE, Session, people_in_git, people_project
-from git_runs import GitProject
-from run_projects import Project, done, leading, task, until, write
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import TaskStatus
 from ganger.errors import NotFoundError
+from tests.engine.asking_sessions import PEOPLE, Session, people_in_git, people_project
+from tests.engine.git_runs import GitProject
+from tests.engine.run_projects import Project, done, leading, task, until, write
 
 pytestmark = pytest.mark.whole
 

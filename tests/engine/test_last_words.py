@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from each_sandbox import sandbox as sandbox
-from run_projects import Project
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import BlockReason, TaskStatus
+from tests.engine.each_sandbox import sandbox as sandbox
+from tests.engine.run_projects import Project
 
 pytestmark = pytest.mark.whole
 

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from git_runs import GitProject
-from patience import stretched
-from run_projects import leading, task, until
+
+from tests.engine.git_runs import GitProject
+from tests.engine.run_projects import leading, task, until
+from tests.patience import stretched
 
 pytestmark = pytest.mark.whole
 

@@ -10,11 +10,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from git_runs import GitProject
-from run_projects import task
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import TaskStatus
+from tests.engine.git_runs import GitProject
+from tests.engine.run_projects import task
 
 ROUNDS = int(os.environ.get("GANGER_TEST_ROUNDS", "4"))
 # Puts its own line into some files, at the top, the middle or the end: two at the same place conflict.

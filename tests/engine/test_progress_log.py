@@ -12,8 +12,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from patience import until
-from progress_lead import Ticks, opened
 
 from checker.memory_store import MemoryStore
 from ganger.contracts.verify_profile import Profile
@@ -27,6 +25,8 @@ from ganger.engine.output.progress import ProgressLog
 from ganger.errors import GangerError
 from ganger.ports import Entry, Owner
 from ganger.stores.sqlite import SqliteStore
+from tests.engine.progress_lead import Ticks, opened
+from tests.patience import until
 
 AT = "2026-01-01T00:00:00.000000Z"
 STEPS = (VerifyStep("test", "correctness", "failed", 2, 0.1, "E   assert 1 == 2"),)

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from git_runs import GitProject, edits
-from run_projects import Project, task
 
 from ganger.core import events as ev
 from ganger.core.model.records import TaskState
 from ganger.core.vocabulary import FailureClass, TaskStatus
+from tests.engine.git_runs import GitProject, edits
+from tests.engine.run_projects import Project, task
 
 pytestmark = pytest.mark.whole
 

@@ -15,17 +15,17 @@ from typing import Any
 
 import httpx2
 import pytest
-from asking_sessions import Session
-from git_runs import GitProject, edits
 from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult
-from patience import stretched
-from run_projects import ROOT, leading, task, until
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import TaskStatus
 from ganger.worker.find_run import RunAddress
+from tests.engine.asking_sessions import Session
+from tests.engine.git_runs import GitProject, edits
+from tests.engine.run_projects import ROOT, leading, task, until
+from tests.patience import stretched
 
 pytestmark = pytest.mark.whole
 

@@ -6,11 +6,11 @@ import contextlib
 from pathlib import Path
 
 import pytest
-from run_projects import SCRIPTED, Project, kill, leading, task, until
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import BlockReason, TaskStatus
 from ganger.errors import NotFoundError
+from tests.engine.run_projects import SCRIPTED, Project, kill, leading, task, until
 
 pytestmark = pytest.mark.whole
 

@@ -7,14 +7,14 @@ import json
 from pathlib import Path
 
 import pytest
-from git_runs import GitProject, edits, git
-from patience import stretched
-from run_projects import kill, leading, task, until
 
 from checker.invariants import Seen, broken
 from ganger.core import events as ev
 from ganger.core.vocabulary import BlockReason, TaskStatus
 from ganger.errors import NotFoundError
+from tests.engine.git_runs import GitProject, edits, git
+from tests.engine.run_projects import kill, leading, task, until
+from tests.patience import stretched
 
 pytestmark = pytest.mark.whole
 

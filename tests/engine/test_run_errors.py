@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from patience import stretched
-from run_projects import Project, done, require_state_2_0, task, write
 
 from ganger.core import events as ev
 from ganger.core.state.projection import state_text
@@ -20,6 +18,8 @@ from ganger.core.vocabulary import TaskStatus
 from ganger.engine.lead import Lead
 from ganger.errors import DiskFullError, RollbackFailed, StoreError
 from ganger.ports import Entry, Launch, Running, Store
+from tests.engine.run_projects import Project, done, require_state_2_0, task, write
+from tests.patience import stretched
 
 pytestmark = pytest.mark.whole
 

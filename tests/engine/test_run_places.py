@@ -10,7 +10,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from run_projects import Project, leading, task, until
 
 from ganger.app.commands.clean import look
 from ganger.app.commands.doctor import examine
@@ -18,6 +17,7 @@ from ganger.app.run_places import place_of, runs_of
 from ganger.config import load_project
 from ganger.core.vocabulary import TaskStatus
 from ganger.worker.find_run import RunFile
+from tests.engine.run_projects import Project, leading, task, until
 
 pytestmark = pytest.mark.whole
 

@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from run_projects import Project, done, require_state_2_0, task, write
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import BlockReason, RunStatus, TaskStatus
+from tests.engine.run_projects import Project, done, require_state_2_0, task, write
 
 D, F, B = TaskStatus.DONE, TaskStatus.FAILED, TaskStatus.BLOCKED
 

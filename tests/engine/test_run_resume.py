@@ -12,8 +12,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from patience import stretched
-from run_projects import SCRIPTED, Project, done, kill, leading, require_state_2_0, task, until, write
 
 from ganger.core import events as ev
 from ganger.core.events import type_name
@@ -21,6 +19,8 @@ from ganger.core.state.projection import state_text
 from ganger.core.vocabulary import RunStatus, TaskStatus
 from ganger.engine.lead import Lead
 from ganger.errors import GangerError
+from tests.engine.run_projects import SCRIPTED, Project, done, kill, leading, require_state_2_0, task, until, write
+from tests.patience import stretched
 
 pytestmark = pytest.mark.whole
 
@@ -190,7 +190,7 @@ KILL_AT = """
 import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[3])
-from run_projects import Project
+from tests.engine.run_projects import Project
 from ganger.core.events import type_name
 from ganger.workspaces.direct import write as apply
 def die():
@@ -222,7 +222,7 @@ def killed_at(root: Path, moment: str) -> Project:
     project = Project(
         root, [task("a"), task("b", "a")], {"a": GOOD, "b": [BAD, {"result": "DONE"}]}, steps=steps
     ).make()
-    words = [sys.executable, "-c", KILL_AT, str(root), moment, str(Path(__file__).parent)]
+    words = [sys.executable, "-c", KILL_AT, str(root), moment, str(Path(__file__).parents[2])]
     died = subprocess.run(words, capture_output=True, text=True, timeout=stretched(60))
     assert died.returncode == -signal.SIGKILL, died.stderr
     return project

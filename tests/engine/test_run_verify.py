@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from run_projects import Project, done, task, write
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import BlockReason, TaskStatus
+from tests.engine.run_projects import Project, done, task, write
 
 D, F, B = TaskStatus.DONE, TaskStatus.FAILED, TaskStatus.BLOCKED
 ONE_ATTEMPT = "max_worker_attempts_per_task = 1"

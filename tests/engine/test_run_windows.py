@@ -8,12 +8,12 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
-from run_projects import Project, done, leading, require_state_2_0, task, until, write
 
 from ganger.core import events as ev
 from ganger.core.state.projection import state_text
 from ganger.core.vocabulary import RunStatus, TaskStatus
 from ganger.engine.lead import Lead
+from tests.engine.run_projects import Project, done, leading, require_state_2_0, task, until, write
 
 pytestmark = pytest.mark.whole
 

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from git_runs import GitProject, edits
-from run_projects import task
 
 from ganger.core.vocabulary import TaskStatus
+from tests.engine.git_runs import GitProject, edits
+from tests.engine.run_projects import task
 
 KEY = "AKI" + "A" + "Q7X2M4V6B3N5R7T2"
 

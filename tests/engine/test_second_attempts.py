@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from git_runs import GitProject, edits, git
-from run_projects import Project, task
-from speaking_agent import Speech, speaking
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import TaskStatus
+from tests.engine.git_runs import GitProject, edits, git
+from tests.engine.run_projects import Project, task
+from tests.engine.speaking_agent import Speech, speaking
 
 pytestmark = pytest.mark.whole
 

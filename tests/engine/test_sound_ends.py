@@ -8,14 +8,14 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from delivery_runs import DeliveryProject
-from git_runs import GitProject, edits
-from run_projects import Project, done, task, write
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.lead import Lead
 from ganger.errors import StaleToken
+from tests.engine.delivery_runs import DeliveryProject
+from tests.engine.git_runs import GitProject, edits
+from tests.engine.run_projects import Project, done, task, write
 
 TWO = [task("a"), task("b")]
 EDITED = {name: edits({f"{name}.txt": "x\n"}) for name in "ab"}

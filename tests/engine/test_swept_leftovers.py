@@ -11,11 +11,11 @@ import time
 from pathlib import Path
 
 import pytest
-from cli_project import ganger, kept, make_project
 
 from ganger.engine.files import sweep_unfinished
 from ganger.launchers.paths import House, make_socket_folder
 from ganger.local.scratch import prefix, scratch_folder, sweep
+from tests.cli.cli_project import ganger, kept, make_project
 
 pytestmark = pytest.mark.whole
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from loopback.script import RED, by_tree
-from scenario import Row
-from truth import Needs
+from tests.forges.loopback.script import RED, by_tree
+from tests.forges.scenario import Row
+from tests.forges.truth import Needs
 
 OLD = by_tree("!fix.txt")
 BOTH = by_tree("!fix.txt", "t2.txt~bad", sec=0.5)

@@ -11,8 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from patience import Patience
-
 from ganger.core.model.ci import CiRules, Finding, JobFact, RunFact, judge, latest
 from ganger.forges.command.forge import CommandCi, CommandForge
 from ganger.launchers.connect import KeeperOptions
@@ -20,6 +18,7 @@ from ganger.launchers.launcher import KeptLauncher
 from ganger.ports import Launch, Room
 from ganger.workspaces.git.repository import GitRepository, GitSettings
 from ganger.workspaces.rules.artifacts import is_generated
+from tests.patience import Patience
 
 T = TypeVar("T")
 PATIENCE_SEC = 30.0
@@ -32,7 +31,7 @@ def git(folder: Path, *words: str) -> str:
     return subprocess.run(["git", *who, *words], cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
 
 
-class OpenYard:
+class OpenSandbox:
     """No walls; remembers who was put inside."""
 
     name, owner = "none", None
@@ -55,8 +54,8 @@ class Lead:
     def __init__(self, ground: Ground, ci: CommandCi) -> None:
         self.launcher = KeptLauncher(ground.folder, grace_sec=0.2, options=KeeperOptions(idle_sec=5.0))
         self.repository = GitRepository(ground.settings)
-        self.yard = OpenYard()
-        self.forge = CommandForge(ci, self.launcher, self.repository, self.yard)
+        self.sandbox = OpenSandbox()
+        self.forge = CommandForge(ci, self.launcher, self.repository, self.sandbox)
 
     async def seen(self, sha: str, until: Callable[[RunFact], bool]) -> RunFact:
         """Polls as whoever follows CI does."""

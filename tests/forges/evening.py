@@ -16,13 +16,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from git_runs import git
-from loopback.ground import Ground
-from loopback.manners import Manners, Protection
-from loopback.script import Run, by_tree
-from loopback.server import TOKEN, LoopbackForge, serving
-from loopback.world import Asked, World
-
 from ganger.app.run_places import place_of
 from ganger.app.runs import read_state
 from ganger.cli.shell.main import run_command
@@ -32,6 +25,12 @@ from ganger.core.model.ledger import Milestone
 from ganger.core.model.records import RunState
 from ganger.core.state.hosts import waiting
 from ganger.errors import NotFoundError
+from tests.engine.git_runs import git
+from tests.forges.loopback.ground import Ground
+from tests.forges.loopback.manners import Manners, Protection
+from tests.forges.loopback.script import Run, by_tree
+from tests.forges.loopback.server import TOKEN, LoopbackForge, serving
+from tests.forges.loopback.world import Asked, World
 
 # No job goes on before that many pushes.
 HELD = 99

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import httpx
-from loopback.flavour import PROJECT
-from loopback.ground import Ground
-from loopback.server import FLAVOURS, TOKEN, LoopbackForge
+
+from tests.forges.loopback.flavour import PROJECT
+from tests.forges.loopback.ground import Ground
+from tests.forges.loopback.server import FLAVOURS, TOKEN, LoopbackForge
 
 WITH_JOBS = [name for name in FLAVOURS if name not in ("forgejo-13", "forgejo-11")]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from loopback.manners import Manners
-from loopback.script import Run, by_tree
-from scenario import Row
-from truth import Needs
+from tests.forges.loopback.manners import Manners
+from tests.forges.loopback.script import Run, by_tree
+from tests.forges.scenario import Row
+from tests.forges.truth import Needs
 
 EXTERNAL = "BLOCKED(external)"
 CI = Needs(mirror="", mirrored=False)

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from loopback.script import holds
-from loopback.world import Merge, World
-from truth import Ci, Needs
-
 from ganger.core import events as ev
+from tests.forges.loopback.script import holds
+from tests.forges.loopback.world import Merge, World
+from tests.forges.truth import Ci, Needs
 
 
 def wrong_merges(recorded: Sequence[ev.Recorded], world: World, needs: Needs) -> list[str]:

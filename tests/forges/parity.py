@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-import scenario_rows as rows
-import train_rows as trains
-from scenario import Row
-from workflow_rows import UNREADABLE
+from tests.forges import scenario_rows as rows, train_rows as trains
+from tests.forges.scenario import Row
+from tests.forges.workflow_rows import UNREADABLE
 
 FLAVOURS = ("forgejo-16", "gitea-1.27", "github", "gitlab")
 _KIND = re.compile(r" on (?:forgejo|gitea|github|gitlab)(?:-[0-9.]+)?\b")

@@ -12,16 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from git_runs import GitProject, edits, git
-from loopback.ground import Ground
-from loopback.manners import QUIET, Manners, Protection
-from loopback.people import Remark
-from loopback.script import GREEN, Fault, Run
-from loopback.server import TOKEN, LoopbackForge, kind_of, send_hook, serving
-from loopback.world import Asked, World
-from merge_truth import wrong_merges
-from run_projects import task
-from truth import Needs, lies
 
 from ganger.app.checks.project import check_project
 from ganger.app.compose import RunOptions, open_lead
@@ -31,6 +21,16 @@ from ganger.core.delivery.request_merges import BEGIN
 from ganger.core.model.records import TaskState
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.lead import Lead
+from tests.engine.git_runs import GitProject, edits, git
+from tests.engine.run_projects import task
+from tests.forges.loopback.ground import Ground
+from tests.forges.loopback.manners import QUIET, Manners, Protection
+from tests.forges.loopback.people import Remark
+from tests.forges.loopback.script import GREEN, Fault, Run
+from tests.forges.loopback.server import TOKEN, LoopbackForge, kind_of, send_hook, serving
+from tests.forges.loopback.world import Asked, World
+from tests.forges.merge_truth import wrong_merges
+from tests.forges.truth import Needs, lies
 
 SECRET = "hook-secret"
 LEAK = "AKIA" + "IOSFODNN7EXAMPLX"

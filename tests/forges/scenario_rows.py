@@ -6,13 +6,13 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from base_rows import BASES
-from loopback.manners import Manners
-from loopback.script import GREEN, MIRROR, RED, Fault, Run, by_tree, ci
-from merge_rows import MERGES
-from scenario import LEAK, Row
-from truth import Needs
-from workflow_rows import UNREADABLE
+from tests.forges.base_rows import BASES
+from tests.forges.loopback.manners import Manners
+from tests.forges.loopback.script import GREEN, MIRROR, RED, Fault, Run, by_tree, ci
+from tests.forges.merge_rows import MERGES
+from tests.forges.scenario import LEAK, Row
+from tests.forges.truth import Needs
+from tests.forges.workflow_rows import UNREADABLE
 
 EXTERNAL = "BLOCKED(external)"
 NO_PATIENCE = "ci_warn_sec = 0.5\nci_sec = 1\nci_most_sec = 5\n"

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from answering import Asked, Reply, opened
 from hypothesis import given, settings, strategies as st
 
 from ganger.core.model.ci import UNSETTLED, Ci, CiRules, JobFact, RunFact, Word, judge
@@ -17,6 +16,7 @@ from ganger.errors import ForgeError
 from ganger.forges.ci.run_list import RunList
 from ganger.forges.untrusted import Row
 from ganger.ports.forge import Forge, NewRequest, Request
+from tests.forges.answering import Asked, Reply, opened
 
 pytestmark = pytest.mark.whole
 

@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-from git_runs import GitProject
-from loopback.script import GREEN
-from loopback.server import FLAVOURS, TOKEN, serving
-from scenario import Row, Scene
 
 from ganger.core import events as ev
+from tests.engine.git_runs import GitProject
+from tests.forges.loopback.script import GREEN
+from tests.forges.loopback.server import FLAVOURS, TOKEN, serving
+from tests.forges.scenario import Row, Scene
 
 ALL = [pytest.param(one, marks=[] if one in ("forgejo-16", "github") else [pytest.mark.slow]) for one in FLAVOURS]
 

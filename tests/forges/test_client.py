@@ -8,12 +8,12 @@ from collections.abc import Awaitable, Callable, Iterator
 from itertools import pairwise
 
 import pytest
-from answering import TOKEN, Answers, Asked, Host, Reply, Time, answering, settings
 
 from ganger.errors import ForgeDenied, ForgeError, ForgeLimited, ForgeUnreachable
 from ganger.forges import Patience
 from ganger.forges.http.client import Client, ForgeAnswer, ForgeAsk
 from ganger.forges.settings import ForgeAddress, read_address
+from tests.forges.answering import TOKEN, Answers, Asked, Host, Reply, Time, answering, settings
 
 OK = Reply(200, {"fine": True})
 THEIR_NOW = "Sun, 06 Nov 1994 08:49:37 GMT"

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from command_ci import TELL, Ground, Lead, words
 
 from ganger.core.model.ci import RunFact
 from ganger.forges.command.forge import CommandCi, CommandForge
 from ganger.forges.command.record import RunRecord
 from ganger.ports import Launch, Launcher, Repository, Running
+from tests.forges.command_ci import TELL, Ground, Lead, words
 
 pytestmark = pytest.mark.whole
 

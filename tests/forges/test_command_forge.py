@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from command_ci import TELL, Ground, Lead, found, git, job, words
 
 from ganger.core.model.ci import Ci, RunFact, Word
 from ganger.errors import ForgeError
 from ganger.forges.command.forge import CommandCi, CommandForge
 from ganger.ports.forge import NewRequest
+from tests.forges.command_ci import TELL, Ground, Lead, found, git, job, words
 
 HOLD = TELL + 'until [ -e "$MARKS/go" ]; do sleep 0.02; done; '
 
@@ -78,7 +78,7 @@ def test_only_the_mirror_job_is_outside_the_walls_and_reaches_the_mirror(ground:
 
     async def play(lead: Lead) -> list[str]:
         assert found(await lead.over(ground.head), "test", mirror="mirror").ci is Ci.GREEN
-        return lead.yard.confined
+        return lead.sandbox.confined
 
     assert ground.lead(ci, play) == ["test"]
     assert git(mirror, "rev-parse", "main") == ground.head

@@ -7,11 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from git_runs import GitProject
-from loopback.script import GREEN, MIRROR, Fault, Run, ci
-from loopback.server import LoopbackForge
-from scenario import Row, Scene, play, require
-from truth import Needs
+
+from tests.engine.git_runs import GitProject
+from tests.forges.loopback.script import GREEN, MIRROR, Fault, Run, ci
+from tests.forges.loopback.server import LoopbackForge
+from tests.forges.scenario import Row, Scene, play, require
+from tests.forges.truth import Needs
 
 pytestmark = pytest.mark.whole
 

@@ -8,16 +8,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from evening import REAL, RUN_ID, WORK, Evening, Scenes, Speed, evening
-from git_runs import git
-from merge_truth import wrong_merges
-from truth import Needs, lies
 
 from ganger.app.run_places import place_of
 from ganger.config import load_project
 from ganger.core import events as ev
 from ganger.core.vocabulary import TaskStatus
 from ganger.stores.sqlite import SqliteStore
+from tests.engine.git_runs import git
+from tests.forges.evening import REAL, RUN_ID, WORK, Evening, Scenes, Speed, evening
+from tests.forges.merge_truth import wrong_merges
+from tests.forges.truth import Needs, lies
 
 ID, AT, CLOCK = "[0-9a-f]{12}", r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ", r"\d\d:\d\d UTC"
 REQUEST, HOST = r"http://\S+/pulls/\d+", r"127\.0\.0\.1:\d+"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from parity import FLAVOURS, REASONS, empty_cells, group_of, played, table
-from scenario_rows import ROWS
+
+from tests.forges.parity import FLAVOURS, REASONS, empty_cells, group_of, played, table
+from tests.forges.scenario_rows import ROWS
 
 
 def test_every_scene_has_a_row_in_each_flavour_or_a_reason() -> None:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import pytest
-from answering import TOKEN, Asked, Host, Reply, Table, Time, fixture, talk_to
 
 from ganger.core.model.ci import MISSING_JOB, Ci, CiRules, JobFact, RunFact, Word, judge
 from ganger.errors import ForgeDenied, ForgeUnreachable
 from ganger.ports.forge import Forge
+from tests.forges.answering import TOKEN, Asked, Host, Reply, Table, Time, fixture, talk_to
 
 BROKEN, GREEN = "01674e4cf45cb6d093b2237b66b3157328abb474", "c0b35edb2144f7879edf96d33dd4d312f167f4ec"
 EMPTY, CANCELLED = "c4f86a627bdaab0e386b6cfcb58e45ea4d1fa5ed", "5abb96b22dde5ce08e8478f68d25834a6b387f15"

@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any
 
 import pytest
-from answering import Asked, Host, Reply, Table, fixture, talk_to
 
 from ganger.errors import ForgeDenied, ForgeError, ForgeUnreachable
 from ganger.ports.forge import Forge, MergeAnswer, NewRequest, Request
+from tests.forges.answering import Asked, Host, Reply, Table, fixture, talk_to
 
 CREATED: dict[str, Any] = json.loads(fixture("pr-created.json"))
 BRANCH, INTO, HEAD = CREATED["head"]["ref"], CREATED["base"]["ref"], CREATED["head"]["sha"]

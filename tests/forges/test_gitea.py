@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
-from answering import Asked, Host, Reply, Table, fixture, talk_to
 
 from ganger.core.model.ci import Ci, CiRules, JobFact, RunFact, Word, judge
 from ganger.forges.version import parse_version
 from ganger.ports.forge import Forge
+from tests.forges.answering import Asked, Host, Reply, Table, fixture, talk_to
 
 SHA, OTHER = "c0b35edb2144f7879edf96d33dd4d312f167f4ec", "b" * 40
 RUN = {"id": 70, "run_number": 7, "run_attempt": 0, "head_sha": SHA, "event": "push", "path": "ci.yml@refs/heads/main"}

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from answering import TOKEN, Asked, Host, Reply, Table, answering, settings, talk_to
 
 from ganger.core.model.ci import Ci, CiRules, JobFact, RunFact, Word, judge
 from ganger.errors import ForgeDenied, ForgeError, ForgeLimited, ForgeUnreachable
 from ganger.forges import Hosts
 from ganger.forges.table import opened
 from ganger.ports.forge import Forge, MergeAnswer, MergeRules, NewRequest, QueueLook, Request
+from tests.forges.answering import TOKEN, Asked, Host, Reply, Table, answering, settings, talk_to
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "data" / "forge" / "schemas" / "github-23.0.2.examples.json"
 FOUND: dict[str, Any] = json.loads(EXAMPLES.read_bytes())

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
-from answering import TOKEN, Host, Reply, Table, talk_to
 
 from ganger.core.model.ci import ALLOWED_TO_FAIL, TIMED_OUT, Ci, CiRules, JobFact, RunFact, Word, judge
 from ganger.errors import ForgeError
 from ganger.ports.forge import Forge, MergeAnswer, NewRequest, QueueLook, Request
+from tests.forges.answering import TOKEN, Host, Reply, Table, talk_to
 
 SHA, HEAD = "a" * 40, "b" * 40
 PIPELINE = {"id": 31, "iid": 3, "sha": SHA, "ref": "main", "status": "success", "source": "push", "web_url": "w"}

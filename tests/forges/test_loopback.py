@@ -9,14 +9,15 @@ from pathlib import Path
 
 import httpx
 import pytest
-from forge_grounds import ground_in
-from loopback.ground import Ground
-from loopback.http import Answer, Ask
-from loopback.schemas import NotBySchema, published
-from loopback.script import GREEN, MIRROR, RED, Fault, Run, ci
-from loopback.server import FLAVOURS, TOKEN, LoopbackForge, serving
-from loopback.world import World
-from loopback_client import WITH_JOBS, Client, push
+
+from tests.forges.forge_projects import ground_in
+from tests.forges.loopback.ground import Ground
+from tests.forges.loopback.http import Answer, Ask
+from tests.forges.loopback.schemas import NotBySchema, published
+from tests.forges.loopback.script import GREEN, MIRROR, RED, Fault, Run, ci
+from tests.forges.loopback.server import FLAVOURS, TOKEN, LoopbackForge, serving
+from tests.forges.loopback.world import World
+from tests.forges.loopback_client import WITH_JOBS, Client, push
 
 SCHEMED = [name for name in FLAVOURS if name != "gitlab"]
 

@@ -12,14 +12,15 @@ from typing import Any
 
 import httpx
 import pytest
-from forge_grounds import ground_in
-from loopback.ground import Ground
-from loopback.manners import Manners, Protection
-from loopback.script import GREEN, MIRROR, Run, by_tree, ci
-from loopback.server import FLAVOURS, TOKEN, LoopbackForge, serving
-from loopback.world import World
-from loopback_client import WITH_JOBS, Client, push
-from truth import wrong_at_tip
+
+from tests.forges.forge_projects import ground_in
+from tests.forges.loopback.ground import Ground
+from tests.forges.loopback.manners import Manners, Protection
+from tests.forges.loopback.script import GREEN, MIRROR, Run, by_tree, ci
+from tests.forges.loopback.server import FLAVOURS, TOKEN, LoopbackForge, serving
+from tests.forges.loopback.world import World
+from tests.forges.loopback_client import WITH_JOBS, Client, push
+from tests.forges.truth import wrong_at_tip
 
 GITEA_LIKE = ["forgejo-16", "gitea-1.25", "gitea-1.27"]
 KINDS = ["forgejo-16", "gitea-1.27", "github", "gitlab"]

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from git_runs import GitProject
-from loopback.server import TOKEN, LoopbackForge, serving
-from run_projects import kill, leading, until
-from scenario import Row, Scene
 
 from ganger.core import events as ev
 from ganger.core.state.hosts import HOST, waiting
 from ganger.core.vocabulary import TaskStatus
 from ganger.errors import NotFoundError
+from tests.engine.git_runs import GitProject
+from tests.engine.run_projects import kill, leading, until
+from tests.forges.loopback.server import TOKEN, LoopbackForge, serving
+from tests.forges.scenario import Row, Scene
 
 pytestmark = pytest.mark.whole
 

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from git_runs import GitProject
-from loopback.server import TOKEN, LoopbackForge, serving
-from scenario import Row, Scene, free_port
 
 from ganger.app.preflight import delivering_repos, meet
 from ganger.config import load_project
 from ganger.core import events as ev
+from tests.engine.git_runs import GitProject
+from tests.forges.loopback.server import TOKEN, LoopbackForge, serving
+from tests.forges.scenario import Row, Scene, free_port
 
 pytestmark = pytest.mark.whole
 

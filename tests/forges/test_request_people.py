@@ -6,16 +6,16 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from forge_grounds import ground_in, with_forge
-from loopback.ground import Ground
-from loopback.manners import Protection
-from loopback.script import GREEN
-from loopback.server import LoopbackForge, serving
-from loopback.world import Asked, World
 
 from ganger.core.delivery.branch_rules import BranchRules
 from ganger.core.delivery.forge_reviews import Opinion, Remark, said_of
 from ganger.ports.forge import Forge, NewRequest, Request
+from tests.forges.forge_projects import ground_in, with_forge
+from tests.forges.loopback.ground import Ground
+from tests.forges.loopback.manners import Protection
+from tests.forges.loopback.script import GREEN
+from tests.forges.loopback.server import LoopbackForge, serving
+from tests.forges.loopback.world import Asked, World
 
 KINDS = ("forgejo-16", "gitea-1.27", "github", "gitlab")
 BRANCH = "ganger/r1/a"

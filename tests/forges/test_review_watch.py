@@ -10,12 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from git_runs import GitProject, edits
-from loopback.script import GREEN, RED
-from loopback.server import TOKEN, serving
-from run_projects import leading, until
-from scenario import POLL_SEC, Outcome, Row, Scene, play, require
-from scenario_rows import MERGE, PERSON, ROWS
 
 from checker.invariants import Seen, broken
 from ganger.core import events as ev
@@ -23,6 +17,12 @@ from ganger.core.control.reviews import awaits_people
 from ganger.core.vocabulary import TaskStatus
 from ganger.errors import NotFoundError
 from ganger.forges.pull_requests import GiteaPulls
+from tests.engine.git_runs import GitProject, edits
+from tests.engine.run_projects import leading, until
+from tests.forges.loopback.script import GREEN, RED
+from tests.forges.loopback.server import TOKEN, serving
+from tests.forges.scenario import POLL_SEC, Outcome, Row, Scene, play, require
+from tests.forges.scenario_rows import MERGE, PERSON, ROWS
 
 pytestmark = pytest.mark.whole
 

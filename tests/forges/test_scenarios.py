@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from scenario import Row, play, require
-from scenario_rows import ROWS
+
+from tests.forges.scenario import Row, play, require
+from tests.forges.scenario_rows import ROWS
 
 pytestmark = pytest.mark.whole
 

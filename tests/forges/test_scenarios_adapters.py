@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 from _pytest.mark import ParameterSet
-from forge_grounds import followed, ground_in, no_secret, with_forge
-from loopback.ground import Ground
-from loopback.script import GREEN, MIRROR, RED, Fault, Run, ci
-from loopback.server import FLAVOURS, TOKEN, serving
-from loopback.world import World
 
 from ganger.core.model.ci import Ci, CiRules, RunFact, Word
 from ganger.errors import ForgeDenied
 from ganger.ports.forge import Forge, MergeAnswer, NewRequest, Request
+from tests.forges.forge_projects import followed, ground_in, no_secret, with_forge
+from tests.forges.loopback.ground import Ground
+from tests.forges.loopback.script import GREEN, MIRROR, RED, Fault, Run, ci
+from tests.forges.loopback.server import FLAVOURS, TOKEN, serving
+from tests.forges.loopback.world import World
 
 ALL = tuple(FLAVOURS)
 FIRST = ("forgejo-16", "github")

@@ -7,12 +7,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from loopback.script import GREEN, MIRROR, RED, by_tree, ci
-from merge_rows import TOGETHER, merged
-from merge_truth import wrong_merges
-from planted_delivery import PLANTED
-from scenario import POLL_SEC, Row, play, require
-from truth import lies
+
+from tests.forges.loopback.script import GREEN, MIRROR, RED, by_tree, ci
+from tests.forges.merge_rows import TOGETHER, merged
+from tests.forges.merge_truth import wrong_merges
+from tests.forges.planted_delivery import PLANTED
+from tests.forges.scenario import POLL_SEC, Row, play, require
+from tests.forges.truth import lies
 
 pytestmark = pytest.mark.whole
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from loopback.manners import Manners
-from loopback.script import by_tree
-from scenario import Outcome, Row, ended_of, play
 
 from ganger.core import events as ev
+from tests.forges.loopback.manners import Manners
+from tests.forges.loopback.script import by_tree
+from tests.forges.scenario import Outcome, Row, ended_of, play
 
 pytestmark = pytest.mark.whole
 

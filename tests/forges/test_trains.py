@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from scenario import Row, ended_of, merges_of, play, require
-from train_rows import STRAIGHT, TRAINS, UNMENDED, UNSAID
-from truth import lies
 
 from ganger.core import events as ev
+from tests.forges.scenario import Row, ended_of, merges_of, play, require
+from tests.forges.train_rows import STRAIGHT, TRAINS, UNMENDED, UNSAID
+from tests.forges.truth import lies
 
 pytestmark = pytest.mark.whole
 

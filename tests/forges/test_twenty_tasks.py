@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from loopback.manners import Manners
-from loopback.script import by_tree
-from scenario import Outcome, Row, main_of, play, require
 
 from ganger.core import events as ev
 from ganger.engine.delivery import shared_push
+from tests.forges.loopback.manners import Manners
+from tests.forges.loopback.script import by_tree
+from tests.forges.scenario import Outcome, Row, main_of, play, require
 
 CI_SEC, FOLD_SEC = 12.0, 2.0
 # CI of 12 s and pushes that fold within 2 s, as by a clock that goes so many times faster.
@@ -20,7 +20,7 @@ FASTER, FASTEST = 6.0, 12.0
 GUILTY, EACH = "t7", 'pushes = "each"'
 
 
-def night(name: str, *, faster: float = 1.0, tasks: int = 20, red: str = "", more: str = "", **other: object) -> Row:
+def batch(name: str, *, faster: float = 1.0, tasks: int = 20, red: str = "", more: str = "", **other: object) -> Row:
     """All pushes to main; `red` names the task whose first attempt breaks it."""
     run = by_tree(*([f"{red}.txt~bad"] if red else []), sec=CI_SEC / faster)
     work = {red: [{f"{red}.txt": "bad\n"}, {f"{red}.txt": "good\n"}]} if red else {}
@@ -43,20 +43,20 @@ def uneven(tasks: int) -> dict[str, float]:
 
 
 QUICK = [
-    night("twenty tasks", faster=FASTER),
-    night("twenty tasks, one is guilty", faster=FASTEST, red=GUILTY),
-    night("four tasks one by one", faster=FASTEST, tasks=4, more=EACH),
+    batch("twenty tasks", faster=FASTER),
+    batch("twenty tasks, one is guilty", faster=FASTEST, red=GUILTY),
+    batch("four tasks one by one", faster=FASTEST, tasks=4, more=EACH),
 ]
 SLOW = [
-    night("twenty tasks in real time"),
-    night("twenty tasks in real time, one is guilty", red=GUILTY),
-    night("twenty tasks by one worker", faster=FASTER, concurrency=1),
-    night("twenty tasks by one worker, one is guilty", faster=FASTER, concurrency=1, red=GUILTY),
-    night("twenty tasks at once", faster=FASTER, concurrency=20),
-    night("twenty tasks at once, one is guilty", faster=FASTER, concurrency=20, red=GUILTY),
-    night("twenty tasks of uneven length", faster=FASTER, pace=uneven(20)),
-    night("twenty tasks of uneven length, one is guilty", faster=FASTER, pace=uneven(20), red=GUILTY),
-    night("six tasks one by one, one is guilty", faster=FASTER, tasks=6, more=EACH, red="t3"),
+    batch("twenty tasks in real time"),
+    batch("twenty tasks in real time, one is guilty", red=GUILTY),
+    batch("twenty tasks by one worker", faster=FASTER, concurrency=1),
+    batch("twenty tasks by one worker, one is guilty", faster=FASTER, concurrency=1, red=GUILTY),
+    batch("twenty tasks at once", faster=FASTER, concurrency=20),
+    batch("twenty tasks at once, one is guilty", faster=FASTER, concurrency=20, red=GUILTY),
+    batch("twenty tasks of uneven length", faster=FASTER, pace=uneven(20)),
+    batch("twenty tasks of uneven length, one is guilty", faster=FASTER, pace=uneven(20), red=GUILTY),
+    batch("six tasks one by one, one is guilty", faster=FASTER, tasks=6, more=EACH, red="t3"),
 ]
 
 
@@ -84,7 +84,7 @@ def require_paid_once(row: Row, outcome: Outcome) -> None:
 def test_a_train_that_waits_for_no_verdict_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """D02: planted: each change is pushed at once, and takes the run of the one before away."""
     monkeypatch.setattr(shared_push, "under_way", lambda state, repo: [])
-    row = night("planted", faster=FASTEST, tasks=3, pace=uneven(3))
+    row = batch("planted", faster=FASTEST, tasks=3, pace=uneven(3))
     outcome = play(row, tmp_path)
     with pytest.raises(AssertionError, match=r"BLOCKED\(external\)"):
         require_paid_once(row, outcome)

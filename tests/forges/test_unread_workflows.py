@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from scenario import Row, ended_of, play
-from workflow_rows import UNREAD
-
 from ganger.core import events as ev
+from tests.forges.scenario import Row, ended_of, play
+from tests.forges.workflow_rows import UNREAD
 
 
 def test_three_tasks_wait_for_one_answer_about_one_workflow(tmp_path: Path) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from loopback.manners import Manners
-from loopback.script import GREEN, by_tree
-from scenario import Row
+from tests.forges.loopback.manners import Manners
+from tests.forges.loopback.script import GREEN, by_tree
+from tests.forges.scenario import Row
 
 CANCELS = Manners(cancels=True)
 SLOW = by_tree(sec=0.8)

@@ -9,11 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from loopback.script import OVER, holds
-from loopback.world import Made, World
-
 from ganger.core import events as ev
 from ganger.core.vocabulary import TaskStatus
+from tests.forges.loopback.script import OVER, holds
+from tests.forges.loopback.world import Made, World
 
 _BAD = frozenset({"fail", "timeout", "allowed"})
 _NOBODYS = frozenset({"neutral", "allowed"})

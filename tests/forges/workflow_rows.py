@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from loopback.script import GREEN, Run, ci
-from scenario import Row
+from tests.forges.loopback.script import GREEN, Run, ci
+from tests.forges.scenario import Row
 
 UNREAD = ci(unparsed=("*",))
 SHOWN = ("forgejo-16", "forgejo-13", "forgejo-11", "github", "gitlab")

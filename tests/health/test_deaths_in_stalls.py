@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from patience import stretched
-from run_projects import Project
-from zoo import LIMITS, LOOK_SEC, SLACK_SEC, Book, moment, project
 
 from ganger.core import events as ev
+from tests.engine.run_projects import Project
+from tests.health.behaviour_run import LIMITS, LOOK_SEC, SLACK_SEC, Book, moment, project
+from tests.patience import stretched
 
 pytestmark = pytest.mark.whole
 

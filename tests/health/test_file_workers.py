@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking_sessions import PEOPLE, people_project
-from run_projects import Project, leading, task, until
-from zoo import seen
 
 from ganger.core import events as ev
 from ganger.core.model.workers import Message
 from ganger.core.names import counter_folder
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.workers.file_inbox import leave_messages, leave_refusal, take_back_refusal
+from tests.engine.asking_sessions import PEOPLE, people_project
+from tests.engine.run_projects import Project, leading, task, until
+from tests.health.behaviour_run import seen
 
 pytestmark = pytest.mark.whole
 

@@ -6,12 +6,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from run_projects import Project, leading, task, until
-from zoo import LIMITS, health_of, seen
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import BlockReason, TaskStatus
 from ganger.launchers.connect import KeeperConnection
+from tests.engine.run_projects import Project, leading, task, until
+from tests.health.behaviour_run import LIMITS, health_of, seen
 
 AGENT = """
 case "$GANGER_TASK_ID$GANGER_ATTEMPT" in

@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from run_projects import Project, leading, until
-from zoo import health_of, seen
 
 from ganger.core import events as ev
+from tests.engine.run_projects import Project, leading, until
+from tests.health.behaviour_run import health_of, seen
 
 SESSION = Path(__file__).with_name("stale_session.py")
 LATE = Path(__file__).with_name("late_agent.py")

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from git_runs import GitProject
-from run_projects import Project, leading, task, until
-from zoo import LIMITS, Book, health_of, seen
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import TaskStatus
+from tests.engine.git_runs import GitProject
+from tests.engine.run_projects import Project, leading, task, until
+from tests.health.behaviour_run import LIMITS, Book, health_of, seen
 
 pytestmark = pytest.mark.whole
 

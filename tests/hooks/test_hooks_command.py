@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lead_stand_in import StandIn
 
 from ganger.errors import GangerError
 from ganger.hooks.claude_file import install, remove, settings_path, status
 from ganger.hooks.claude_settings import EVENTS, command_line
+from tests.hooks.lead_stand_in import StandIn
 
 CALL = [sys.executable, "-P", "-m", "ganger"]
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_project import CONFIG, ganger, make_project, task
+
+from tests.cli.cli_project import CONFIG, ganger, make_project, task
 
 pytestmark = pytest.mark.whole
 

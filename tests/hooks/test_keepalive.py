@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from lead_stand_in import StandIn, moved_on
-from patience import stretched
 
 from ganger.hooks import keepalive
+from tests.hooks.lead_stand_in import StandIn, moved_on
+from tests.patience import stretched
 
 
 @pytest.fixture

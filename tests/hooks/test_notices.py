@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from patience import until
 
 from ganger.app.notices import hook_files, notices_of, try_all
 from ganger.config import Project, load_project
@@ -25,6 +24,7 @@ from ganger.core.vocabulary import BlockReason, RunStatus, TaskStatus
 from ganger.errors import GangerError, InputError
 from ganger.notices.apprise_urls import has_apprise
 from ganger.notices.dispatcher import LOG, Notices
+from tests.patience import until
 
 ASKED = ev.QuestionAsked("q-1", "T1", "ambiguous_spec", "Which of the two?\x1b[31m\nReally?")
 FINISHED = ev.RunFinished(RunStatus.COMPLETED, None, {"DONE": 2, "FAILED": 0})

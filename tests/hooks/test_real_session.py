@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from installed import installed
-from lead_stand_in import StandIn
-from patience import stretched
 
 from ganger.dev.server import ModelServer
+from tests.agents.installed import installed
+from tests.hooks.lead_stand_in import StandIn
+from tests.patience import stretched
 
 pytestmark = pytest.mark.whole
 

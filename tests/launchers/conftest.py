@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from keeper_bench import Run
+
+from tests.launchers.keeper_bench import Run
 
 
 @pytest.fixture

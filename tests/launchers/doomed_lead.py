@@ -6,11 +6,10 @@ import asyncio
 import sys
 from pathlib import Path
 
-if __name__ == "__main__":
-    here, folder, idle_sec, code = sys.argv[1:]
-    sys.path[:0] = [here, str(Path(here).parent)]
-    from keeper_bench import Run
+from tests.launchers.keeper_bench import Run
 
+if __name__ == "__main__":
+    folder, idle_sec, code = sys.argv[1:]
     names: dict[str, object] = {}
     body = "\n".join(f"    {line}" for line in code.splitlines())
     exec(f"async def act(run, launcher):\n{body}", names)

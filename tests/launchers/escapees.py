@@ -15,9 +15,8 @@ import tempfile
 from collections.abc import Collection
 from pathlib import Path
 
-from keeper_bench import Run
-
 from ganger.launchers.launcher import KeptLauncher, KeptRunning
+from tests.launchers.keeper_bench import Run
 
 PRELUDE = """
 import ctypes, os, signal, sys, time

@@ -12,17 +12,17 @@ from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
-import patience
-
 from ganger.launchers.connect import KeeperOptions
 from ganger.launchers.launcher import KeptLauncher
 from ganger.launchers.ledger import Account, read_ledger
 from ganger.launchers.leftovers import clear_traces
 from ganger.ports import Exit, Launch
+from tests import patience
 
 T = TypeVar("T")
 ENV = {"PATH": os.environ["PATH"]}
 HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
 # Each start leaves a line, so that nothing can be started twice unseen.
 COUNTED = "echo $$ >> starts; "
 PATIENCE_SEC = 30.0
@@ -89,8 +89,10 @@ class Run:
 
     def lead(self, code: str) -> subprocess.Popen[str]:
         """A lead in a process of its own, which does that and then waits to be killed."""
-        words = (str(HERE), str(self.folder), str(self.options.idle_sec), code)
-        return subprocess.Popen([sys.executable, HERE / "doomed_lead.py", *words], stdout=subprocess.PIPE, text=True)
+        words = (str(self.folder), str(self.options.idle_sec), code)
+        return subprocess.Popen(
+            [sys.executable, "-m", "tests.launchers.doomed_lead", *words], cwd=ROOT, stdout=subprocess.PIPE, text=True
+        )
 
     def killed_lead(self, code: str) -> None:
         """A lead that has done that and was killed."""

@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
-from escapees import KINDS, sweep
-from keeper_bench import Run
+
+from tests.launchers.escapees import KINDS, sweep
+from tests.launchers.keeper_bench import Run
 
 ROUNDS = int(os.environ.get("GANGER_TEST_ROUNDS", "3"))
 

@@ -11,12 +11,12 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from cli_project import kept, make_project, task
-from patience import stretched, until
 
 from ganger.launchers.launcher import KeptLauncher
 from ganger.launchers.paths import House, is_held
 from ganger.local.procfs import has_ended, is_stopped, parent_of
+from tests.cli.cli_project import kept, make_project, task
+from tests.patience import stretched, until
 
 pytestmark = pytest.mark.whole
 

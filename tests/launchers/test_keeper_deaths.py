@@ -10,13 +10,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from keeper_bench import Run, until
 
 from ganger.errors import DiskFullError, KeeperError
 from ganger.launchers.connect import start_keeper
 from ganger.launchers.launcher import KeptLauncher
 from ganger.launchers.paths import House, hold
 from ganger.ports import Exit
+from tests.launchers.keeper_bench import Run, until
 
 ROUNDS = int(os.environ.get("GANGER_TEST_ROUNDS", "6"))
 # Out of its session, out of its parent's hands, with an empty environment.

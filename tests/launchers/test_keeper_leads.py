@@ -8,11 +8,11 @@ import socket
 from pathlib import Path
 
 import pytest
-from keeper_bench import Run, alive, until
 
 from ganger.launchers.launcher import KeptLauncher
 from ganger.launchers.messages import launch_message
 from ganger.ports import Exit
+from tests.launchers.keeper_bench import Run, alive, until
 
 
 def started_once(run: Run) -> bool:

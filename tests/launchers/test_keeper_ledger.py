@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from keeper_bench import Run
 
 from ganger.launchers.launcher import KeptLauncher
 from ganger.launchers.ledger import LOST, EndRecord, Ledger, read_ledger, refusal
 from ganger.ports import Exit
+from tests.launchers.keeper_bench import Run
 
 DONE = Exit(0, None, timed_out=False, duration_sec=0.5, started=True, error="", log_bytes=10)
 

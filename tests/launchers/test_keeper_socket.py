@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from keeper_bench import Run
 
 from ganger.errors import KeeperError
 from ganger.launchers.connect import tell_in_passing
@@ -23,6 +22,7 @@ from ganger.launchers.launcher import KeptLauncher
 from ganger.launchers.messages import Garbage, MessageLines, launch_message
 from ganger.launchers.paths import House
 from ganger.ports import Exit
+from tests.launchers.keeper_bench import Run
 
 GARBAGE = {
     "noise": bytes(range(256)) + b"\n",

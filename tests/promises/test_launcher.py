@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from launcher_bench import ENV, Bench, children_of, keep_company
 
 from ganger.errors import DiskFullError
 from ganger.local.procfs import start_ticks
 from ganger.ports import Exit, Launch
+from tests.promises.launcher_bench import ENV, Bench, children_of, keep_company
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from launcher_bench import ENV, Bench
 
 from ganger.core.verify.environment import (
     ORDINARY,
@@ -16,6 +15,7 @@ from ganger.core.verify.environment import (
     operator_environment,
     withheld_names,
 )
+from tests.promises.launcher_bench import ENV, Bench
 
 
 @pytest.fixture

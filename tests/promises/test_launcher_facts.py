@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from launcher_bench import PRELUDE, Bench, keep_company
-from patience import Patience
 
 from ganger.engine.workers.monitor import is_at_work
 from ganger.launchers.launcher import KeptRunning
@@ -22,6 +20,8 @@ from ganger.ports import Exit, Facts, Launch, Room
 from ganger.sandboxes.bubblewrap import Bubblewrap
 from ganger.sandboxes.choose import SandboxSettings, candidates
 from ganger.sandboxes.trial import give
+from tests.patience import Patience
+from tests.promises.launcher_bench import PRELUDE, Bench, keep_company
 
 BUSY = "note(); open('ready', 'a').close()\nwhile True: pass"
 PATIENCE_SEC = 30.0

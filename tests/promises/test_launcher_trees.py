@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from launcher_bench import PRELUDE, Bench, children_of, keep_company
-from patience import Patience
 
 from ganger.launchers.launcher import KeptRunning
 from ganger.ports import Exit
+from tests.patience import Patience
+from tests.promises.launcher_bench import PRELUDE, Bench, children_of, keep_company
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from patience import until_soon
-
 from ganger.endpoint.server import ReportServer
 from ganger.ports import Reply, WorkerCall
+from tests.patience import until_soon
 
 TOKEN = "w1.fence-1." + "a" * 40
 OTHER = "w1.fence-2." + "b" * 40

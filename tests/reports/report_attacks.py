@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 
-from endpoint import JOIN, TOKEN, Endpoint, request
+from tests.reports.endpoint import JOIN, TOKEN, Endpoint, request
 
 OK = (200,)
 

@@ -16,11 +16,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from endpoint import Ear, Endpoint, play, request
 
 from ganger.endpoint import address
 from ganger.endpoint.server import ReportServer
 from ganger.errors import GangerError
+from tests.reports.endpoint import Ear, Endpoint, play, request
 
 NOBODY = 65534
 LISTENS = """

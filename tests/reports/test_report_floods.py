@@ -10,12 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from endpoint import JOIN, OTHER, Ear, Endpoint, Wire, play, request, until
 
 from ganger.endpoint import address, capacity as halls
 from ganger.endpoint.capacity import Hall
 from ganger.endpoint.rate import Pace
 from ganger.endpoint.server import ReportServer
+from tests.reports.endpoint import JOIN, OTHER, Ear, Endpoint, Wire, play, request, until
 
 HEAD, _, BODY = request("ganger", "/v1/report", {"result": {"summary": "x" * 1000}}).partition(b"\r\n\r\n")
 SLOW = {

@@ -12,13 +12,13 @@ from typing import Any
 import httpx2
 import jsonschema_rs
 import pytest
-from endpoint import JOIN, OTHER, TOKEN, Ear, Endpoint, Said, play, request
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from ganger.contracts.worker import VERBS
 from ganger.endpoint.mcp import HANDSHAKE, STATELESS, SUPPORTED
 from ganger.ports import Reply, WorkerCall
+from tests.reports.endpoint import JOIN, OTHER, TOKEN, Ear, Endpoint, Said, play, request
 
 NEWEST = STATELESS[-1]
 META = {

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from endpoint import JOIN, OTHER, TOKEN, Endpoint, Said, play, request
-from report_attacks import ATTACKS, CROSSED, Attack, fault
 
 from ganger.endpoint import admission, connection, http1, server as serving
 from ganger.endpoint.rate import Pace
 from ganger.endpoint.server import ReportServer
+from tests.reports.endpoint import JOIN, OTHER, TOKEN, Endpoint, Said, play, request
+from tests.reports.report_attacks import ATTACKS, CROSSED, Attack, fault
 
 EVERY = [
     pytest.param(attack, carrier, id=f"{attack.name} over {carrier}")

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from endpoint import TOKEN, Ear, Endpoint, Said, play, request, until
 
 from ganger.contracts.worker import VERBS
 from ganger.errors import StoreError
 from ganger.ports import Reply, WorkerCall
+from tests.reports.endpoint import TOKEN, Ear, Endpoint, Said, play, request, until
 
 CARRIERS = ["socket", "http"]
 

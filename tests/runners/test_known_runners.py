@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from installed import installed
-from runner_projects import FETCHED, SAMPLES, Sample, lay, plant, run, try_planted
 
 from ganger.core.verify.census import TestOutcome
 from ganger.ports.runners import CheckedChange
+from tests.agents.installed import installed
+from tests.runners.runner_projects import FETCHED, SAMPLES, Sample, lay, plant, run, try_planted
 
 # Compilers are at hand on few machines, and slow.
 COMPILED = ("cargo test", "go test", "ctest")

@@ -6,7 +6,8 @@ import json
 import shutil
 
 import pytest
-from walled import ORDINARY, with_own_folders
+
+from tests.sandboxes.sandboxed import ORDINARY, with_own_folders
 
 BWRAP = shutil.which("bwrap") or "bwrap"
 # Each is a bwrap that lost something on the way; the real one is named REAL.

@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from canaries import DUMPER, LIKELY_PLACES, NAMES, planted
-from walled import KINDS, PATH, place
 
 from ganger.core.verify.environment import child_environment
+from tests.sandboxes.canaries import DUMPER, LIKELY_PLACES, NAMES, planted
+from tests.sandboxes.sandboxed import KINDS, PATH, place
 
 # What Landlock cannot hide: every user sees the command lines of all.
 SEEN_BY_ALL = {"landlock": ["argv"], "bubblewrap": []}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from walled import PATH
 
 from ganger.errors import GangerError
 from ganger.ports import Launch, Room
@@ -13,6 +12,7 @@ from ganger.sandboxes import choose as choosing, landlock
 from ganger.sandboxes.choose import Walls, choose, fault_of
 from ganger.sandboxes.none import NoSandbox
 from ganger.sandboxes.settings import SandboxSettings, Use
+from tests.sandboxes.sandboxed import PATH
 
 
 @pytest.fixture(autouse=True)

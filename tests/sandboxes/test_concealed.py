@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from walled import place
 
 from ganger.app.sandbox import tracked_in
 from ganger.ports import Room
 from ganger.sandboxes.concealed import concealed, git_settings, secret_files
 from ganger.sandboxes.trial import give
+from tests.sandboxes.sandboxed import place
 
 PEM = "-----BEGIN PRIVATE KEY-----\nMIIE\n"
 SECRET = {

@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from run_projects import Project, task
 
 from ganger.core.vocabulary import RunStatus, TaskStatus
 from ganger.sandboxes import landlock
+from tests.engine.run_projects import Project, task
 
 pytestmark = pytest.mark.whole
 

@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from walled import KINDS, ORDINARY, PATH, as_nobody, place, with_own_folders
 
 from ganger.ports import Launch, Room
 from ganger.sandboxes import inside
@@ -19,6 +18,7 @@ from ganger.sandboxes.choose import SandboxSettings, _held_in_place
 from ganger.sandboxes.none import NoSandbox
 from ganger.sandboxes.probes import probes
 from ganger.sandboxes.probes.probes import SENTENCES, ProbeResult, probe
+from tests.sandboxes.sandboxed import KINDS, ORDINARY, PATH, as_nobody, place, with_own_folders
 
 pytestmark = pytest.mark.whole
 

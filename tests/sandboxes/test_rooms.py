@@ -11,10 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from walled import PYTHON, Place, place, with_own_folders
 
 from ganger.sandboxes.inside import ROOMS, _make_room, _remove_rooms
 from ganger.sandboxes.trial import throw_away_folder
+from tests.sandboxes.sandboxed import PYTHON, Place, place, with_own_folders
 
 pytestmark = pytest.mark.needs("landlock")
 DEEP = f'{PYTHON} -S -c "import os; [(os.mkdir(chr(100)), os.chdir(chr(100))) for _ in range(1500)]"'

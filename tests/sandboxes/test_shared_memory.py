@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from walled import KINDS, ORDINARY, PYTHON, place, with_own_folders
 
 from ganger.sandboxes.choose import has_shared_memory
 from ganger.sandboxes.landlock import Landlock
+from tests.sandboxes.sandboxed import KINDS, ORDINARY, PYTHON, place, with_own_folders
 
 # What a test-suite does with several processes, pipes, terminals and sockets of its own.
 USES = """

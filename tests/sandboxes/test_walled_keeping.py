@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from patience import Patience
-from walled import KINDS, Place, place
 
 from ganger.launchers.launcher import KeptLauncher
 from ganger.local.procfs import has_ended, mark_of, pids, tag_of
 from ganger.ports import Exit, Launch
+from tests.patience import Patience
+from tests.sandboxes.sandboxed import KINDS, Place, place
 
 T = TypeVar("T")
 

@@ -10,10 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from walled import KINDS, PATH, PYTHON, STRONGEST, Place, place
 
 from ganger.ports import Room
 from ganger.sandboxes.process import is_listed
+from tests.sandboxes.sandboxed import KINDS, PATH, PYTHON, STRONGEST, Place, place
 
 
 @pytest.fixture(params=KINDS)

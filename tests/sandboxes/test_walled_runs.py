@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from canaries import DUMPER, planted
-from patience import stretched
+
+from tests.patience import stretched
+from tests.sandboxes.canaries import DUMPER, planted
 
 pytestmark = pytest.mark.whole
 

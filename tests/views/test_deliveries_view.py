@@ -96,7 +96,7 @@ def test_a_mend_shows_which_of_how_many(way: Way) -> None:
     assert row is not None and (row.milestone, row.substate) == (Milestone.FIXING_CI, "implementing_fix")
     assert "fix 1 of 5" in row.line()
     told = why(way.state, "a")
-    assert "mends what CI found" in told.sentence and told.counters["ci_fixes"] == "1 of 5"
+    assert "fixes what CI found" in told.sentence and told.counters["ci_fixes"] == "1 of 5"
     assert any("logs/a.ci.1.log" in line for line in told.evidence)
 
 

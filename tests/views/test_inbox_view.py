@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from worker_story import BEGAN, Story
-
 from ganger.core import events as ev
 from ganger.core.times import stamp
 from ganger.core.vocabulary import TaskStatus
 from ganger.views.inbox import InboxRow, inbox
+from tests.views.worker_story import BEGAN, Story
 
 
 def only(story: Story) -> InboxRow:

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from worker_story import BEGAN, Story
 
 from ganger.core import events as ev
 from ganger.core.model.workers import TierMark
@@ -14,6 +13,7 @@ from ganger.core.state.snapshot import decode_state, encode_state
 from ganger.core.times import stamp
 from ganger.core.vocabulary import BlockReason, TaskStatus
 from ganger.views.registry import WorkerRow, registry, waiting_accounts
+from tests.views.worker_story import BEGAN, Story
 
 FOLDER, ROOT = Path("/p/.ganger/r1"), Path("/p")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import typing
 
 import pytest
-from worker_story import BEGAN, Story
 
 from ganger.core import events as ev
 from ganger.core.model.workers import Checkpoint
@@ -14,6 +13,7 @@ from ganger.core.state.allowed import COUNTERS
 from ganger.core.times import stamp
 from ganger.core.vocabulary import BlockReason, TaskStatus
 from ganger.views.why import why
+from tests.views.worker_story import BEGAN, Story
 
 
 def test_every_counter_is_visible_with_its_limit() -> None:

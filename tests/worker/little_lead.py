@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
-from patience import stretched, until as until
+from tests.patience import stretched, until as until
 
 ROOM = Path(__file__).resolve().parents[2] / "src" / "ganger" / "worker"
 TOKEN = "w1.7." + "a" * 40

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from little_lead import KEY, ROOM, TOKEN
 from mcp import StdioServerParameters, stdio_client
 from mcp.client import Client
 
 from ganger.contracts.worker import VERBS
 from ganger.endpoint.server import ReportServer
 from ganger.ports import Reply, WorkerCall
+from tests.worker.little_lead import KEY, ROOM, TOKEN
 
 JOIN = "j1." + hmac.new(bytes.fromhex(KEY), b"join", hashlib.sha256).hexdigest()[:40]
 MODES = ["legacy", "auto", "2026-07-28"]

@@ -8,10 +8,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from little_lead import ROOM, Body, Worker, leading, taken
-from patience import stretched
 
 from faults.strace import Point, Strike, points_in
+from tests.patience import stretched
+from tests.worker.little_lead import ROOM, Body, Worker, leading, taken
 
 REPORT = ("report", "--status", "DONE", "--summary", "all good")
 # Sends first and keeps only what could not be sent.

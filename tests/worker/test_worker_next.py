@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from little_lead import KEY, TOKEN, Body, Lead, Said, Worker, leading, refused, run, taken
 
 from ganger.core.names import file_stem
 from ganger.worker.claims import stem
 from ganger.worker.lineage import caller
+from tests.worker.little_lead import KEY, TOKEN, Body, Lead, Said, Worker, leading, refused, run, taken
 
 JOIN = "j1." + hmac.new(bytes.fromhex(KEY), b"join", hashlib.sha256).hexdigest()[:40]
 NONE = {"ok": True, "task": None, "over": False, "why": "all tasks are taken", "retry_sec": 0.05}

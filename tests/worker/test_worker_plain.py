@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from little_lead import ROOM, Worker, leading, run
 
 from bench.starting import MOST_HEARTBEAT, heartbeats
 from ganger.worker.shim import shim_text
+from tests.worker.little_lead import ROOM, Worker, leading, run
 
 # Each costs more than a tenth of a bare interpreter's start.
 SLOW = {"argparse", "asyncio", "click", "contextlib", "dataclasses", "http", "inspect", "pathlib", "pydantic", "socket"}

@@ -8,10 +8,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from little_lead import TOKEN, Answers, Body, Worker, leading, refused, taken, until
-from patience import stretched
 
 from ganger.worker.spool import Spool
+from tests.patience import stretched
+from tests.worker.little_lead import TOKEN, Answers, Body, Worker, leading, refused, taken, until
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from little_lead import TOKEN, Lead, Worker, leading, refused, taken
 
 from ganger.contracts.faults import examine
 from ganger.contracts.worker import KEPT, VERBS
 from ganger.worker.sending import KEPT as CLIENT_KEPT
 from ganger.worker.table import VERBS as TABLE
+from tests.worker.little_lead import TOKEN, Lead, Worker, leading, refused, taken
 
 RESULT = {"contract_version": "2.0", "status": "DONE", "summary": "s"}
 STANDING = """--summary s --done x --remaining y --file f --blocker b --commit c --decision d --last-action l

@@ -6,11 +6,10 @@ import asyncio
 import sys
 from pathlib import Path
 
-from git_grounds import Ground, files_in, settings_for, tree_of
-
 from ganger.ports import Place
 from ganger.workspaces.git.repository import GitRepository
 from ganger.workspaces.git.settings import AttemptPlace
+from tests.workspaces.git_projects import Ground, files_in, settings_for, tree_of
 
 
 def play(ground: Ground) -> None:

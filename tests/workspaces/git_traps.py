@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from git_grounds import git
+from tests.workspaces.git_projects import git
 
 HOOKS = [
     "applypatch-msg",

@@ -6,9 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from git_grounds import Ground, ground_at, make_project
-from judged_change import MadeChange, codes, link
-from watch_harness import watched
 
 from ganger.contracts.task_result import Write
 from ganger.errors import WriteRefused
@@ -16,6 +13,9 @@ from ganger.ports import Change, Conflict, Rules, Taken
 from ganger.workspaces.files.tree import Tree
 from ganger.workspaces.rules.writes import WriteRequest, WriteRules, check_changes
 from ganger.workspaces.safeguards import ChangeLimits, require
+from tests.workspaces.git_projects import Ground, ground_at, make_project
+from tests.workspaces.judged_change import MadeChange, codes, link
+from tests.workspaces.watch_harness import watched
 
 BASE = {"README.md": "a", "tests/test_price.py": "a", "src/deep/x.py": "a", "stra\u00dfe.txt": "a", "caf\u00e9.md": "a"}
 

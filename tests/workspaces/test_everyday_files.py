@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from judged_change import MadeChange, codes
 
 from ganger.ports import Rules
+from tests.workspaces.judged_change import MadeChange, codes
 
 MAKE = """.PHONY: test lint
 

@@ -9,12 +9,12 @@ import threading
 from pathlib import Path
 
 import pytest
-from watch_harness import NOBODY, as_ordinary_user, make_levels, same_size_and_time
-from write_harness import fast_folder
 
 from ganger.workspaces.files.snapshot import MOST_LEVELS, Snapshot, read_through, take
 from ganger.workspaces.files.tree_links import TreeLinks
 from ganger.workspaces.rules.artifacts import is_generated
+from tests.workspaces.watch_harness import NOBODY, as_ordinary_user, make_levels, same_size_and_time
+from tests.workspaces.write_harness import fast_folder
 
 OLD_NS = 1_600_000_000_000_000_000
 LATER_NS = 4_000_000_000_000_000_000

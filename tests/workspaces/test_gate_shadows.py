@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from judged_change import Entry, MadeChange, codes, link
 
 from ganger.ports import Rules
+from tests.workspaces.judged_change import Entry, MadeChange, codes, link
 
 GATE = "GATE_CHANGED"
 PYTEST = "python3 -m pytest -q tests"

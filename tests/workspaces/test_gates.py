@@ -6,11 +6,11 @@ import fnmatch
 import stat
 
 import pytest
-from judged_change import Entry, MadeChange, codes, link
 
 from ganger.ports import Rules
 from ganger.workspaces.gates.files import GATE_FILES, TEST_FILES
 from ganger.workspaces.gates.gates import Gates, is_test
+from tests.workspaces.judged_change import Entry, MadeChange, codes, link
 
 PYTEST = ("python3 -m pytest tests",)
 GATE = "GATE_CHANGED"

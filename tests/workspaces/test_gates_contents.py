@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from judged_change import MadeChange, codes, link
 
 from ganger.ports import Rules
+from tests.workspaces.judged_change import MadeChange, codes, link
 
 PROJECT = '[project]\nname = "a"\ndependencies = ["x"]\n'
 PYPROJECT = PROJECT + '[tool.pytest.ini_options]\naddopts = "-q"\n[tool.ruff]\nline-length = 88\n'

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from judged_change import Entry, MadeChange, codes
 
 from ganger.ports import Rules
 from ganger.workspaces.gates.gates import Gates, is_expectation, is_test
+from tests.workspaces.judged_change import Entry, MadeChange, codes
 
 GATE = "GATE_CHANGED"
 MAKE = "RUN = python3\n\ntest: lint\n\t$(RUN) run_all.py\n\nlint:\n\tsh lint.sh\n\nserve:\n\tpython3 serve.py\n"

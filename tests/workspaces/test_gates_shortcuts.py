@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from judged_change import MadeChange, codes
 
 from ganger.ports import Rules
+from tests.workspaces.judged_change import MadeChange, codes
 
 TRICKS = {
     "hard-exit": "import os\nos._exit(0)\n",

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from git_grounds import Ground, git, ground_at
 
 from ganger.errors import GangerError
 from ganger.ports import Conflict, Rebased
+from tests.workspaces.git_projects import Ground, git, ground_at
 
 AT = 1_700_000_123.0
 

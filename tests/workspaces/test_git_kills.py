@@ -8,10 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import git_rounds
 import pytest
-from git_grounds import Ground, make_project, settings_for
-from patience import stretched
+
+from tests.patience import stretched
+from tests.workspaces import git_rounds
+from tests.workspaces.git_projects import Ground, make_project, settings_for
 
 POINTS = int(os.environ.get("GANGER_GIT_KILLS", "0"))
 # System call, which one of its thread, and whether the repository is there already. Ganger's threads and the git

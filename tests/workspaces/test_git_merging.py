@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from git_grounds import Ground, git, ground_at, make_project
 
 from ganger.errors import GangerError
 from ganger.ports import Conflict, Rebased, Taken
+from tests.workspaces.git_projects import Ground, git, ground_at, make_project
 
 
 @pytest.fixture

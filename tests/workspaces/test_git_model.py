@@ -10,8 +10,9 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from git_grounds import Ground, files_in, ground_at
 from hypothesis import given, settings, strategies as st
+
+from tests.workspaces.git_projects import Ground, files_in, ground_at
 
 EXAMPLES = int(os.environ.get("GANGER_FUZZ_EXAMPLES", "20"))
 _NAMES = st.sampled_from(["a", "b", "README.md", "src", "one.py", "two.py", "deep", "-c", "new\nline", "ü", "x.txt"])

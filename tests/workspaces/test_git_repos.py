@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from git_grounds import Ground, git, make_project, settings_for as project_settings
 
 from ganger.ports import Launch, Room
 from ganger.sandboxes.settings import SandboxSettings
 from ganger.sandboxes.view import VISIBLE, View, view
 from ganger.workspaces.git.settings import settings_for
+from tests.workspaces.git_projects import Ground, git, make_project, settings_for as project_settings
 
 
 class Run:

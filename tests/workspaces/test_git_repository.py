@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from git_grounds import Ground, git, ground_at, make_project, python, settings_for
 
 from ganger.errors import DiskFullError, GangerError
 from ganger.ports import Rules
 from ganger.workspaces.git.git import git_program
 from ganger.workspaces.git.settings import AttemptPlace, RunRefs, ref_part
+from tests.workspaces.git_projects import Ground, git, ground_at, make_project, python, settings_for
 
 
 @pytest.fixture
@@ -158,7 +158,7 @@ def test_the_head_moves_only_from_what_was_expected(ground: Ground) -> None:
 _RACER = """
 import sys
 from pathlib import Path
-from git_grounds import Ground, settings_for
+from tests.workspaces.git_projects import Ground, settings_for
 import asyncio
 project, state, old, new = sys.argv[1:]
 with asyncio.Runner() as runner:

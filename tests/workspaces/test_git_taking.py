@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from git_grounds import Ground, files_in, git, ground_at, make_project, python
 
 from ganger.contracts.task_result import Write
 from ganger.errors import GangerError, WriteRefused
 from ganger.ports import Rules
+from tests.workspaces.git_projects import Ground, files_in, git, ground_at, make_project, python
 
 
 @pytest.fixture
@@ -304,7 +304,7 @@ def test_a_large_file_is_saved_without_being_held(ground: Ground) -> None:
 _UNPRIVILEGED = """
 import os, sys, tempfile
 from pathlib import Path
-from ganger.workspaces.git.scan import Scope, read_entry, take_census
+from ganger.workspaces.git.scan import ScanScope, read_entry, take_census
 from ganger.workspaces.files.removal import discard, throw_away
 os.setgroups([]); os.setgid(12345); os.setuid(12345)
 top = Path(tempfile.mkdtemp(dir="/tmp"))
@@ -315,7 +315,7 @@ root = top / "w"
 (root / "closed").chmod(0)
 (root / "shut").mkdir(mode=0o500)
 root.chmod(0)
-census = take_census(Scope(root))
+census = take_census(ScanScope(root))
 print(list(census.files), read_entry(root, "closed/file.txt", 9), census.odd)
 root.chmod(0o400)
 print(discard(throw_away(root, top / "trash")), discard(top), top.exists())

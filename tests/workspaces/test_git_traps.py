@@ -6,11 +6,11 @@ import shutil
 from pathlib import Path
 
 import pytest
-from git_grounds import Ground, git, ground_at, make_project, settings_for
-from git_traps import TRAPS, Trapper, embedded, filters_and_drivers, hooks, programs_in_config
 
 from ganger.errors import WriteRefused
 from ganger.ports import Conflict
+from tests.workspaces.git_projects import Ground, git, ground_at, make_project, settings_for
+from tests.workspaces.git_traps import TRAPS, Trapper, embedded, filters_and_drivers, hooks, programs_in_config
 
 pytestmark = pytest.mark.whole
 

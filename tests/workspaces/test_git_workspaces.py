@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from git_grounds import Ground, files_in, git, ground_at, make_project
 
 from ganger.errors import GangerError
 from ganger.ports import Place, Rules
@@ -21,6 +20,7 @@ from ganger.workspaces.git.git import Git
 from ganger.workspaces.git.index import read_index, stamp_of
 from ganger.workspaces.git.landing import KeptWork
 from ganger.workspaces.git.objects import Who
+from tests.workspaces.git_projects import Ground, files_in, git, ground_at, make_project
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given, strategies as st
-from judged_change import Entry, MadeChange, codes, link
 
 from ganger.ports import Rules
 from ganger.workspaces.safeguards import ChangeLimits
+from tests.workspaces.judged_change import Entry, MadeChange, codes, link
 
 RULES = Rules(interface=("include/**/*.h", "*.proto", "api/public"))
 TEXT = "one()\ntwo()\nthree()\n"

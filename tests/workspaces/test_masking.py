@@ -8,15 +8,15 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from git_grounds import ground_at
 from hypothesis import given, strategies as st
-from judged_change import MadeChange, codes, link
 
 from ganger.core.logs.ci_logs import trim
 from ganger.errors import WriteRefused
 from ganger.ports import Rules
 from ganger.workspaces.rules.masking import IN_USE, Mask
 from ganger.workspaces.safeguards import ChangeLimits, judge
+from tests.workspaces.git_projects import ground_at
+from tests.workspaces.judged_change import MadeChange, codes, link
 
 # Put together here, so that no file of this project holds what looks like one.
 RANDOM = "9fK2mQ7xW4vB8nR3tY6uZ1pL5sD0gHjC2eA7"

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from git_grounds import Ground, git, ground_at, make_project
-from git_over_http import TOKEN, GitServer, serving
-from patience import Patience
 
 from ganger.errors import ForgeDenied, ForgeUnreachable, GangerError
 from ganger.ports.forge import Behind, Rejected, Sent
 from ganger.workspaces.remotes.remote import GitRemote, RemoteSettings
+from tests.patience import Patience
+from tests.workspaces.git_over_http import TOKEN, GitServer, serving
+from tests.workspaces.git_projects import Ground, git, ground_at, make_project
 
 
 @dataclass

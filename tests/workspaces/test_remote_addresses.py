@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from git_grounds import git, make_project
 
 from ganger.errors import GangerError
 from ganger.workspaces.remotes.addresses import parse_address
 from ganger.workspaces.remotes.remote import forge_of, remote_address
+from tests.workspaces.git_projects import git, make_project
 
 FORGES = [
     ("https://git.example.org/owner/name.git", "https://git.example.org", "owner/name"),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given, strategies as st
-from judged_change import SUBMODULE, Entry, MadeChange, codes, link
 
 from ganger.errors import WriteRefused
 from ganger.ports import Rules
 from ganger.workspaces.rules.protected import DEFAULT_PROTECTED, Protection
 from ganger.workspaces.safeguards import GRAVEST_FIRST, ChangeLimits, covers, judge, require
+from tests.workspaces.judged_change import SUBMODULE, Entry, MadeChange, codes, link
 
 OPEN = ChangeLimits(Protection(DEFAULT_PROTECTED, ("deps/lib", ".gitmodules")))
 LONG = "x = 1\n" * 100

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from judged_change import MadeChange, codes
 
 from ganger.ports import Rules
 from ganger.workspaces.rules.artifacts import is_generated
 from ganger.workspaces.rules.roles import gates_of, paths_of
+from tests.workspaces.judged_change import MadeChange, codes
 
 
 @pytest.mark.parametrize(

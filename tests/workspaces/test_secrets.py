@@ -12,12 +12,12 @@ import string
 import uuid
 
 import pytest
-from judged_change import MadeChange, codes
 
 from ganger.ports import Rules
 from ganger.workspaces.rules.line_counts import added_lines
 from ganger.workspaces.rules.secrets import FoundSecret, Sample, find_secrets, new_secrets
 from ganger.workspaces.safeguards import ChangeLimits, judge
+from tests.workspaces.judged_change import MadeChange, codes
 
 MIXED = string.ascii_letters + string.digits
 CHANCE = random.Random(7)

@@ -9,12 +9,12 @@ import time
 from pathlib import Path
 
 import pytest
-from watch_harness import busy_agent, same_size_and_time, watch_of, watched
-from write_harness import fast_folder, make_place, snapshot
 
 from ganger.errors import NotFoundError, WriteRefused
 from ganger.workspaces.direct.watch import FolderWatch
 from ganger.workspaces.rules.artifacts import is_generated
+from tests.workspaces.watch_harness import busy_agent, same_size_and_time, watch_of, watched
+from tests.workspaces.write_harness import fast_folder, make_place, snapshot
 
 
 def sha(text: str) -> str:

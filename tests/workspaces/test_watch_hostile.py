@@ -10,8 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from watch_harness import NOBODY, Watched, as_ordinary_user, make_levels, same_size_and_time, watched
-from write_harness import fast_folder, snapshot
+
+from tests.workspaces.watch_harness import NOBODY, Watched, as_ordinary_user, make_levels, same_size_and_time, watched
+from tests.workspaces.write_harness import fast_folder, snapshot
 
 
 def folder_to_outside_link(here: Watched) -> None:

@@ -9,8 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from hypothesis import given, strategies as st
-from watch_harness import watch_of, watched
-from write_harness import fast_folder, snapshot
+
+from tests.workspaces.watch_harness import watch_of, watched
+from tests.workspaces.write_harness import fast_folder, snapshot
 
 NAMES = ["a", "b", "d/a", "d/b", "d/e/a", "d/e/f/a", "\udcff"]
 FILES = {"a": "one\n", "d/a": "two\n", "d/e/a": "three\n", "k/only": "four\n"}

@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from test_write_race import SWAPPER
-from watch_harness import Watched, watched
-from write_harness import fast_folder, snapshot
 
 from ganger.errors import GangerError
 from ganger.workspaces.direct.edits import FolderEdits
+from tests.workspaces.test_write_race import SWAPPER
+from tests.workspaces.watch_harness import Watched, watched
+from tests.workspaces.write_harness import fast_folder, snapshot
 
 CANARY = "somebody else's\n"
 FILES = {"sub/inner/a": "a\n", "sub/inner/b": "b\n", "sub/c": "c\n", "top": "top\n"}

@@ -11,14 +11,24 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from patience import stretched
-from write_harness import Place, append, create, fast_folder, land, make_place, plan, replace, skip_here
 
 from ganger.errors import WriteRefused
 from ganger.workspaces.direct.backup import INDEX_NAME, load_backup
 from ganger.workspaces.direct.write import apply_changes, discard_backup, is_applied, prepare_backup, roll_back
 from ganger.workspaces.files.tree import Tree
 from ganger.workspaces.rules.writes import ChangeSet
+from tests.patience import stretched
+from tests.workspaces.write_harness import (
+    Place,
+    append,
+    create,
+    fast_folder,
+    land,
+    make_place,
+    plan,
+    replace,
+    skip_here,
+)
 
 WRITES = [replace("a.txt", "A\n"), create("new/n.txt"), replace("b.txt", "B\n")]
 FILES = {"a.txt": "a\n", "b.txt": "b\n"}
@@ -175,7 +185,7 @@ def test_no_temporary_file_and_no_descriptor_is_left(tmp_path: Path) -> None:
 
 
 def child(program: str, *arguments: str, prefix: tuple[str, ...] = ()) -> str:
-    path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    path = os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])
     argv = [*prefix, sys.executable, "-c", program, *arguments]
     done = subprocess.run(
         argv, capture_output=True, text=True, timeout=stretched(60), env={**os.environ, "PYTHONPATH": path}
@@ -187,7 +197,7 @@ def child(program: str, *arguments: str, prefix: tuple[str, ...] = ()) -> str:
 FULL_DISK = """
 import subprocess, sys
 from pathlib import Path
-from write_harness import *
+from tests.workspaces.write_harness import *
 from ganger.errors import DiskFullError
 top = Path(sys.argv[1])
 subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "none", str(top)], check=True)
@@ -214,7 +224,7 @@ def test_a_disk_that_is_full_at_the_third_of_five_files_changes_nothing(tmp_path
 SHORT_FILES = """
 import resource, sys
 from pathlib import Path
-from write_harness import *
+from tests.workspaces.write_harness import *
 place = make_place(Path(sys.argv[1]), {f"{n}.txt": "x" * 100 for n in range(5)})
 before = place.snapshot()
 resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
@@ -233,7 +243,7 @@ def test_a_write_cut_short_by_a_limit_changes_nothing(tmp_path: Path) -> None:
 READ_ONLY = """
 import os, sys
 from pathlib import Path
-from write_harness import *
+from tests.workspaces.write_harness import *
 top = Path(sys.argv[1])
 if os.geteuid() == 0:
     os.chmod(top, 0o755)

@@ -9,18 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from patience import stretched
-from write_harness import fast_folder
+
+from tests.patience import stretched
+from tests.workspaces.write_harness import fast_folder
 
 pytestmark = pytest.mark.whole
 
-PROGRAM = Path(__file__).with_name("write_faults.py")
+PROGRAM = ("-m", "tests.workspaces.write_faults")
+ROOT = Path(__file__).parents[2]
 
 
 def sweep(phase: str, fault: str, *planted: str) -> dict[str, Any]:
     with fast_folder() as folder:
-        argv = [sys.executable, str(PROGRAM), str(folder / "sweep"), phase, fault, *planted]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=stretched(100))
+        argv = [sys.executable, *PROGRAM, str(folder / "sweep"), phase, fault, *planted]
+        done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=stretched(100))
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found

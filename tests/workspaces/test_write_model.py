@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from hypothesis import given, strategies as st
-from write_harness import Place, fast_folder, land, make_place
 
 from ganger.errors import WriteRefused
 from ganger.workspaces.direct.write import is_applied, roll_back
 from ganger.workspaces.rules.writes import WriteRequest
+from tests.workspaces.write_harness import Place, fast_folder, land, make_place
 
 PATHS = ["a", "b", "a/x", "a/y", "c/x", "c/d/e", "c/d", "f/g/h"]
 TEXTS = st.sampled_from(["", "one\n", "zwei ü\n", "x" * 101, "x" * 51, "x" * 50, "y" * 300])

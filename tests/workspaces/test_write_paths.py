@@ -7,9 +7,9 @@ import socket
 from pathlib import Path
 
 import pytest
-from write_harness import Place, all_codes, append, code_of, create, make_place, replace
 
 from ganger.workspaces.rules.writes import WriteRequest
+from tests.workspaces.write_harness import Place, all_codes, append, code_of, create, make_place, replace
 
 TEXT_ATTACKS = [
     ("/etc/hostname", "PATH_ABSOLUTE"),

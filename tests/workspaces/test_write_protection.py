@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
-from write_harness import Place, code_of, create, make_place
 
 from ganger.errors import InputError
 from ganger.workspaces.rules.protected import DEFAULT_PROTECTED, Protection, glob_match, path_match
 from ganger.workspaces.rules.writes import WriteRequest, WriteRules
+from tests.workspaces.write_harness import Place, code_of, create, make_place
 
 
 def specimen(pattern: str) -> str:

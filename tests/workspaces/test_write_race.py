@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from write_harness import Place, create, fast_folder, land, make_place
-
 from ganger.errors import GangerError
 from ganger.workspaces.direct.write import discard_backup
 from ganger.workspaces.files.tree import Draft, Tree
+from tests.workspaces.write_harness import Place, create, fast_folder, land, make_place
 
 SWAPPER = """
 import ctypes, sys

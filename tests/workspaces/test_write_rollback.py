@@ -10,11 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from write_harness import Place, append, create, land, make_place, replace, snapshot
 
 from ganger.errors import RollbackFailed
 from ganger.workspaces.direct.backup import INDEX_NAME
 from ganger.workspaces.direct.write import RollbackReport, roll_back, saved_folder
+from tests.workspaces.write_harness import Place, append, create, land, make_place, replace, snapshot
 
 FILES = {"a.txt": "a\n" * 80, "sub/b.sh": "#!/bin/sh\n", "sub/keep.txt": "keep\n"}
 WRITES = [replace("a.txt", "A\n" * 80), append("sub/b.sh", "exit 1\n"), create("new/deep/n.txt"), create("sub/e.txt")]

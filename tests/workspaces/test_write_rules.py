@@ -8,11 +8,11 @@ import os
 from pathlib import Path
 
 import pytest
-from write_harness import all_codes, append, code_of, create, land, make_place, plan, replace
 
 from ganger.errors import NotFoundError, WriteRefused
 from ganger.workspaces.files.tree import Tree
 from ganger.workspaces.rules.writes import WriteRequest, WriteRules
+from tests.workspaces.write_harness import all_codes, append, code_of, create, land, make_place, plan, replace
 
 OLD = "old content\n"
 OLD_SHA = hashlib.sha256(OLD.encode()).hexdigest()

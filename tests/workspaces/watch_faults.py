@@ -16,12 +16,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from watch_harness import Watched, busy_agent, watch_of, watched
-from write_faults import in_child
-from write_harness import Place, snapshot
-
 from ganger.errors import GangerError
 from ganger.workspaces.files import baseline, content_store, tree_links
+from tests.workspaces.watch_harness import Watched, busy_agent, watch_of, watched
+from tests.workspaces.write_faults import in_child
+from tests.workspaces.write_harness import Place, snapshot
 
 
 def fresh(folder: Path) -> Watched:

@@ -9,11 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from write_harness import Entry, Place, make_place, snapshot
-
 from ganger.workspaces.direct.edits import FolderEdits
 from ganger.workspaces.direct.watch import FolderWatch
 from ganger.workspaces.rules.artifacts import is_generated
+from tests.workspaces.write_harness import Entry, Place, make_place, snapshot
 
 NOBODY = 65534
 FILES = {

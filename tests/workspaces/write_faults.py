@@ -17,12 +17,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from write_harness import Entry, Place, append, create, make_place, plan, replace, snapshot
-
 from ganger.errors import DiskFullError, GangerError
 from ganger.workspaces.direct import backup, write
 from ganger.workspaces.files.tree import Tree
 from ganger.workspaces.rules.writes import ChangeSet, FileChange
+from tests.workspaces.write_harness import Entry, Place, append, create, make_place, plan, replace, snapshot
 
 CALLS = """
     open close dup read write fsync fchmod fchown utime stat fstat mkdir rmdir unlink link rename scandir chmod

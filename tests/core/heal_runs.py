@@ -7,8 +7,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from run_model import check_indexes
-
 from ganger.contracts.heal_decision import HealDecision
 from ganger.core import events as ev
 from ganger.core.failures.classes import Failure, failure
@@ -34,6 +32,7 @@ from ganger.core.scheduling.windows import (
 from ganger.core.state.allowed import open_round
 from ganger.core.state.apply import apply
 from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, TaskStatus
+from tests.core.run_model import check_indexes
 
 CONTEXT = "rules.md"
 GAP = FailureClass.PROMPT_GAP
@@ -88,7 +87,7 @@ RIGHT = answer(context("cure"))
 
 
 @dataclass
-class Ward:
+class HealRun:
     """One run to its end. Attempts end in plan order, so everything here is repeatable."""
 
     specs: tuple[TaskSpec, ...]
@@ -128,7 +127,7 @@ class Ward:
 
     # --- driving --------------------------------------------------------------------------------------------------
 
-    def begin(self) -> Ward:
+    def begin(self) -> HealRun:
         if not self.events:
             self.record(ev.RunStarted("run", "digest", self.policy, self.specs))
         healer = "healer" if self.healer else ""
@@ -147,7 +146,7 @@ class Ward:
             check_indexes(self.state)
         assert self.state.refused == []
 
-    def run(self, most_steps: int = 3000) -> Ward:
+    def run(self, most_steps: int = 3000) -> HealRun:
         for _ in range(most_steps):
             if self.state.finished:
                 return self
@@ -333,12 +332,14 @@ def policy(schedule: HealSchedule = HealSchedule.AUTO, **more: Any) -> Policy:
     return replace(Policy(heal_schedule=schedule, concurrency=99), **more)
 
 
-def ward(count: int, sick: tuple[str, ...], healer: Healer | None, given: Policy | None = None, **more: Any) -> Ward:
+def heal_run(
+    count: int, sick: tuple[str, ...], healer: Healer | None, given: Policy | None = None, **more: Any
+) -> HealRun:
     """`count` alike tasks of which `sick` lack the word `cure`, run to the end."""
     world = {name: [SICK] for name in sick}
-    made = Ward(tasks(count, **more), world, healer, given or policy())
+    made = HealRun(tasks(count, **more), world, healer, given or policy())
     return made.begin().run()
 
 
-def rounds(run: Ward) -> list[tuple[str, ...]]:
+def rounds(run: HealRun) -> list[tuple[str, ...]]:
     return [round_.failed for round_ in run.state.heal_rounds]

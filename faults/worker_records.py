@@ -31,7 +31,7 @@ class Note:
     why: str = ""
 
 
-class Diary:
+class WorkerRecord:
     """On the disk before its writer goes on."""
 
     def __init__(self, folder: Path, worker: str) -> None:

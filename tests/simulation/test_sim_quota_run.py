@@ -11,9 +11,9 @@ from ganger.core import events as ev
 from ganger.core.model.records import Budget, Policy, TaskSpec
 from ganger.core.times import seconds_between
 from ganger.core.vocabulary import HealSchedule, TaskStatus
-from sim.night import night
 from sim.plan import Plan, Rates
 from sim.play import Outcome, play
+from sim.quota_run import quota_run
 from sim.report import play_seed, told
 from sim.worlds import plan_of
 
@@ -22,11 +22,11 @@ from sim.worlds import plan_of
 @pytest.mark.parametrize("seed", [75])
 def test_a_night_whose_quota_runs_out_twice_ends_with_everything_done(seed: int, tmp_path: Path) -> None:
     """W07 G04: nothing starts while the quota is out, no counter pays, and afterwards starts are spread."""
-    assert plan_of(seed).kind == "night"
+    assert plan_of(seed).kind == "quota"
     played = play_seed(seed, tmp_path)
     assert not played.wrong, "\n".join(told(played))
     assert played.status == "COMPLETED" and played.run_hours >= 1.75
-    assert played.happened["accounts paused"] >= 2 and played.happened["attempts"] > len(night(seed).specs) >= 205
+    assert played.happened["accounts paused"] >= 2 and played.happened["attempts"] > len(quota_run(seed).specs) >= 205
 
 
 def stalling(calm_at: float) -> Plan:

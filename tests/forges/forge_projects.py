@@ -8,13 +8,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from loopback.flavour import PROJECT
-from loopback.ground import Ground
-from loopback.server import TOKEN, LoopbackForge, kind_of
-
 from ganger.core.model.ci import UNSETTLED, Ci, CiRules, Finding, RunFact, judge
 from ganger.forges import ForgeSettings, Patience, open_forge
 from ganger.ports.forge import Forge
+from tests.forges.loopback.flavour import PROJECT
+from tests.forges.loopback.ground import Ground
+from tests.forges.loopback.server import TOKEN, LoopbackForge, kind_of
 
 T = TypeVar("T")
 QUICK = Patience(first_sec=0.01, most_sec=0.5, rest_sec=0.05, rest_most_sec=0.2)

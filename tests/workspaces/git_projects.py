@@ -187,6 +187,6 @@ def ground_at(
 
 def python(code: str, *words: str) -> subprocess.Popen[bytes]:
     """Another process that can import what the tests can."""
-    here = str(Path(__file__).parent)
+    here = str(Path(__file__).parents[2])
     environment = {**os.environ, "PYTHONPATH": here}
     return subprocess.Popen([sys.executable, "-c", code, *words], env=environment, stdout=subprocess.PIPE)

@@ -21,7 +21,7 @@ _NOTICED_WITHIN_SEC = 15.0
 _LAST_MOMENT_SEC = 0.001
 
 
-def night(seed: int, most_tasks: int = 240) -> Plan:
+def quota_run(seed: int, most_tasks: int = 240) -> Plan:
     """Twenty workers of one account, more than two hundred tasks; the lead dies now and then, also while all rest."""
     chance = random.Random(f"night {seed}")  # noqa: S311
     names = [f"t{number:03}" for number in range(min(most_tasks, chance.randrange(205, 240)))]
@@ -36,7 +36,7 @@ def night(seed: int, most_tasks: int = 240) -> Plan:
     resting = outages[0].start + chance.uniform(60, 300)
     return Plan(
         seed=seed,
-        kind="night",
+        kind="quota",
         specs=specs,
         policy=policy,
         budget=Budget(),
@@ -51,7 +51,7 @@ def night(seed: int, most_tasks: int = 240) -> Plan:
     )
 
 
-def broken_night(events: Sequence[ev.Recorded], outages: Sequence[Outage]) -> list[str]:
+def broken_quota_run(events: Sequence[ev.Recorded], outages: Sequence[Outage]) -> list[str]:
     """W07: everything is done, nothing starts while the quota is out, nothing pays for it, and starts are spread."""
     began = _seconds(events[0].at)
     wrong = [*_unfinished(events), *_paid(events), *_started_at_rest(events)]
@@ -59,13 +59,13 @@ def broken_night(events: Sequence[ev.Recorded], outages: Sequence[Outage]) -> li
     for outage in outages:
         out = [at for at in starts if outage.start + _NOTICED_WITHIN_SEC < at < outage.end - _LAST_MOMENT_SEC]
         if out:
-            wrong.append(f"night: started {len(out)} attempts while the quota was out, the first at {out[0]:.1f} s")
+            wrong.append(f"quota: started {len(out)} attempts while the quota was out, the first at {out[0]:.1f} s")
         after = [at for at in starts if outage.end - _LAST_MOMENT_SEC <= at < outage.end + _SPREAD_SEC]
         most = max((_within_a_second(after, at) for at in after), default=0)
         if most > _MOST_STARTS_PER_SEC:
-            wrong.append(f"night: spread: {most} of {len(after)} attempts started within one second after the reset")
+            wrong.append(f"quota: spread: {most} of {len(after)} attempts started within one second after the reset")
         if len(after) < 2:
-            wrong.append(f"night: back: {len(after)} attempts started within {_SPREAD_SEC:g} s of the reset")
+            wrong.append(f"quota: back: {len(after)} attempts started within {_SPREAD_SEC:g} s of the reset")
     return wrong
 
 
@@ -80,15 +80,15 @@ def _within_a_second(moments: Iterable[float], at: float) -> int:
 def _unfinished(events: Sequence[ev.Recorded]) -> list[str]:
     last = events[-1].event
     done = isinstance(last, ev.RunFinished) and last.run_status is RunStatus.COMPLETED
-    return [] if done else ["night: end: not everything is done"]
+    return [] if done else ["quota: end: not everything is done"]
 
 
 def _paid(events: Sequence[ev.Recorded]) -> list[str]:
     failed = [row.event for row in events if isinstance(row.event, ev.AttemptFailed)]
     wrong = [f for f in failed if f.failure_class == FailureClass.QUOTA.value and f.counter != "none"]
-    found = [f"night: counters: {f.task}/{f.attempt} lost one of its {f.counter} to the quota" for f in wrong]
+    found = [f"quota: counters: {f.task}/{f.attempt} lost one of its {f.counter} to the quota" for f in wrong]
     if not any(f.failure_class == FailureClass.QUOTA.value for f in failed):
-        found.append("night: nobody met the quota")
+        found.append("quota: nobody met the quota")
     return found
 
 
@@ -101,5 +101,5 @@ def _started_at_rest(events: Sequence[ev.Recorded]) -> list[str]:
         elif isinstance(row.event, ev.AttemptStarted):
             left = rests.get(row.event.account, 0.0) - _seconds(row.at)
             if left > _LAST_MOMENT_SEC:
-                return [f"night: started {row.event.task} although its account rests for another {left:.1f} s"]
+                return [f"quota: started {row.event.task} although its account rests for another {left:.1f} s"]
     return []

@@ -1,4 +1,4 @@
-"""Each bug that is planted in the lead is found by the zoo, on the animal it concerns."""
+"""Each bug that is planted in the lead is found by the table, on the behaviour it concerns."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from run_projects import Project
-from test_stale_workers import late_project
-from test_zoo_streams import ROWS, streams
-from zoo import LIMITS, Book, complaints, project
-from zoo_bugs import BLIND, acknowledged_early, any_fence, blind, forgetful, hasty
-from zoo_table import BEING_WELL, BREAKING, GETTING_NOWHERE, LOSING_MESSAGES, WELL
+
+from tests.engine.run_projects import Project
+from tests.health.behaviour_bugs import BLIND, acknowledged_early, any_fence, blind, forgetful, hasty
+from tests.health.behaviour_run import LIMITS, Book, complaints, project
+from tests.health.behaviour_table import BEING_WELL, BREAKING, GETTING_NOWHERE, LOSING_MESSAGES, WELL
+from tests.health.test_behaviours_streams import ROWS, streams
+from tests.health.test_stale_workers import late_project
 
 pytestmark = pytest.mark.whole
 
@@ -20,13 +21,13 @@ EVERY = {**BEING_WELL, **BREAKING, **GETTING_NOWHERE, **LOSING_MESSAGES, **ROWS,
 ONCE = "stall_restarts = 0"
 
 
-def said_of(made: Project, *animals: str) -> list[str]:
+def said_of(made: Project, *behaviours: str) -> list[str]:
     """Whatever became of the run itself, the judge reads what was recorded."""
     made.run()
-    return complaints(Book(made), {name: EVERY[name] for name in animals})
+    return complaints(Book(made), {name: EVERY[name] for name in behaviours})
 
 
-@pytest.mark.parametrize("tool", [False, True], ids=["animals", "streams"])
+@pytest.mark.parametrize("tool", [False, True], ids=["behaviours", "streams"])
 def test_a_lead_that_overlooks_a_sign_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: bool) -> None:
     """H02 H03 H06: a tool call, processor time, beats, output, files, a stop, a prompt, a mark, an answer, a limit;
     or that does not ask."""
@@ -39,7 +40,7 @@ def test_a_lead_that_overlooks_a_sign_is_found(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize(
-    ("plant", "animal", "says"),
+    ("plant", "behaviour", "says"),
     [
         (acknowledged_early, "looks_into_the_store", "failed as ('crash"),
         (forgetful, "says_it_twice", "failed as ('crash"),
@@ -47,12 +48,12 @@ def test_a_lead_that_overlooks_a_sign_is_found(tmp_path: Path, monkeypatch: pyte
     ],
 )
 def test_a_lead_that_records_wrongly_is_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plant: Callable[..., None], animal: str, says: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plant: Callable[..., None], behaviour: str, says: str
 ) -> None:
     """H07: acknowledges before it records; counts twice; does not look once more at the end."""
     plant(monkeypatch)
     # Nobody looks at desks by chance at the right moment.
-    said = said_of(project(tmp_path, "local-git", animal, limits={**LIMITS, "look_sec": 30.0}), animal)
+    said = said_of(project(tmp_path, "local-git", behaviour, limits={**LIMITS, "look_sec": 30.0}), behaviour)
     assert any(says in text for text in said), said
 
 

@@ -1,4 +1,4 @@
-"""The zoo behind walls: workers inside bubblewrap reach their lead, are watched, and are ended."""
+"""Misbehaving workers in a sandbox: inside bubblewrap they reach their lead, are watched, and are ended."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from zoo import Book, Row, complaints, project
-from zoo_table import BEING_WELL, BREAKING, GETTING_NOWHERE, LOSING_MESSAGES
+
+from tests.health.behaviour_run import Book, Row, complaints, project
+from tests.health.behaviour_table import BEING_WELL, BREAKING, GETTING_NOWHERE, LOSING_MESSAGES
 
 NAMES = {
     "direct": ("crashes_after_mark", "beats_by_file", "is_stopped"),
@@ -30,6 +31,6 @@ def row(name: str) -> Row:
 def test_walls_change_nothing_about_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
     """H02 H03 H07 G05: its program, its desk and the socket are there; what it does is seen through the walls."""
     monkeypatch.delenv("GANGER_SANDBOX_USE")
-    zoo = project(tmp_path, mode, *NAMES[mode], more='[sandbox]\nuse = "require"')
-    assert zoo.run() == 0
-    assert complaints(Book(zoo), {name: row(name) for name in NAMES[mode]}) == []
+    made = project(tmp_path, mode, *NAMES[mode], more='[sandbox]\nuse = "require"')
+    assert made.run() == 0
+    assert complaints(Book(made), {name: row(name) for name in NAMES[mode]}) == []

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from patience import stretched
 
 from faults.planted_reports import BUGS
+from tests.patience import stretched
 
 pytestmark = pytest.mark.whole
 

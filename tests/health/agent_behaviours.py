@@ -1,6 +1,6 @@
-"""The animals: agent programs that work, break, hang and come back. The task's name says which one it is.
+"""Agent programs that work, break, hang and come back. The task's name says which one it is.
 
-Run as `animals.py FOLDER`: there each notes the moment from which on it must be noticed.
+Run as `agent_behaviours.py FOLDER`: there each notes the moment from which on it must be noticed.
 """
 
 from __future__ import annotations
@@ -359,7 +359,7 @@ def answers_when_asked() -> None:
 Deed = Callable[[], None]
 # How often each misbehaves before it does its work; those that are well do so from the start.
 _ALWAYS = 99
-ANIMALS: dict[str, tuple[Deed, int]] = {
+BEHAVIOURS: dict[str, tuple[Deed, int]] = {
     deed.__name__: (deed, times)
     for times, deeds in (
         (_ALWAYS, (crashes_at_start, hangs)),
@@ -387,7 +387,7 @@ ANIMALS: dict[str, tuple[Deed, int]] = {
 
 
 def main() -> None:
-    deed, times = ANIMALS[TASK.partition("-")[0]]
+    deed, times = BEHAVIOURS[TASK.partition("-")[0]]
     if times < ATTEMPT:
         answer()
     else:

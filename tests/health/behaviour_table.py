@@ -1,8 +1,8 @@
-"""The table: what must come of each animal. Crashes are seen at once, stalls at their limit, the well are let alone."""
+"""What must come of each behaviour: crashes are seen at once, stalls at their limit, healthy workers left alone."""
 
 from __future__ import annotations
 
-from zoo import BUSY_SEC, CRASH_SEC, LIMITS, STALL_SEC, Row
+from tests.health.behaviour_run import BUSY_SEC, CRASH_SEC, LIMITS, STALL_SEC, Row
 
 _CRASH, _STALL = "crash/respawns", "stalled/stalls"
 _LINGER_SEC = LIMITS["linger_sec"] + LIMITS["shutdown_sec"]

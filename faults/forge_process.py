@@ -1,8 +1,8 @@
 """A forge on loopback in a process of its own: no lead that is killed takes it along, and it is asked what it knows.
 
-`python -m faults.beside FLAVOUR[:people | :lively]`: is told its repository by a line, prints its address, then what it
-counted for each further line. `people` review; `lively`: people push to the target too, CI looks into the files, and an
-answer is lost. The path is in no command line, so the process does not count as one that a run left behind.
+`python -m faults.forge_process FLAVOUR[:people | :lively]`: is told its repository by a line, prints its address, then
+what it counted for each further line. `people` review; `lively`: people push to the target too, CI looks into the
+files, and an answer is lost. The path is in no command line, so the process is not taken for one that a run left.
 """
 
 from __future__ import annotations
@@ -14,15 +14,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
-_ROOT = Path(__file__).resolve().parents[1]
-sys.path.append(str(_ROOT / "tests" / "forges"))
+from tests.forges.loopback.ground import Ground as Ground
+from tests.forges.loopback.manners import Manners
+from tests.forges.loopback.script import GREEN, MIRROR, RED, Run, by_tree, ci
+from tests.forges.loopback.server import TOKEN as TOKEN, LoopbackForge, kind_of as kind_of
+from tests.forges.loopback.world import Asked, World
 
-from loopback.ground import Ground as Ground  # noqa: E402
-from loopback.manners import Manners  # noqa: E402
-from loopback.script import GREEN, MIRROR, RED, Run, by_tree, ci  # noqa: E402
-from loopback.server import TOKEN as TOKEN, LoopbackForge, kind_of as kind_of  # noqa: E402
-from loopback.world import Asked, World  # noqa: E402
-
+ROOT = Path(__file__).resolve().parents[1]
 _SKIPPED = ci({MIRROR: "block block skip"}, again=({MIRROR: "block run ok"},))
 # What CI does for the first push, the second and so on: one task after the other, see `faults.scenes`.
 PUSHES: Mapping[str, tuple[tuple[Run, ...], ...]] = {
@@ -85,9 +83,14 @@ class Beside:
     """The process and its address."""
 
     def __init__(self, flavour: str, repository: Path) -> None:
-        words = [sys.executable, "-m", "faults.beside", flavour]
+        words = [sys.executable, "-m", "faults.forge_process", flavour]
         self._process = subprocess.Popen(
-            words, cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+            words,
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            bufsize=1,
         )
         self.url = self._ask(str(repository))
 

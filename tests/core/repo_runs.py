@@ -7,14 +7,13 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
-from run_model import FAILURES, Model
-
 from ganger.core import events as ev
 from ganger.core.control.commands import act
 from ganger.core.model.ledger import RepoRules
 from ganger.core.model.records import Policy, TaskSpec
 from ganger.core.scheduling.resume import taken_up
 from ganger.core.vocabulary import HealSchedule, TaskStatus
+from tests.core.run_model import FAILURES, Model
 
 D = TaskStatus.DONE
 _BAD = frozenset({TaskStatus.FAILED, TaskStatus.BLOCKED, TaskStatus.ESCALATED})
@@ -61,7 +60,7 @@ def chains(repos: tuple[RepoRules, ...]) -> set[tuple[str, str]]:
 
 
 @dataclass
-class Yard(Model):
+class RepoRun(Model):
     """`held` is who took which repository and has neither proved its work nor lost it to a person."""
 
     repos: tuple[RepoRules, ...] = ()
@@ -73,7 +72,7 @@ class Yard(Model):
     starts: int = 0
     wrong: list[str] = field(default_factory=list)
 
-    def begin(self, only: tuple[str, ...] | None = None, max_tasks: int | None = None) -> Yard:
+    def begin(self, only: tuple[str, ...] | None = None, max_tasks: int | None = None) -> RepoRun:
         self._pairs = chains(self.repos)
         self._shared = {rules.name for rules in self.repos if rules.locks == "shared"} | {""}
         if not self.events:
@@ -203,12 +202,12 @@ class Yard(Model):
         self.run()
         self.begin()
 
-    def run(self, most_steps: int = 100_000) -> Yard:
+    def run(self, most_steps: int = 100_000) -> RepoRun:
         super().run(most_steps)
         return self
 
 
-def yard(seed: int, size: int, **changes: Any) -> Yard:
+def repo_run(seed: int, size: int, **changes: Any) -> RepoRun:
     chance = random.Random(seed)
     delivers = chance.random() < 0.5
     repos = random_repos(chance, chance.randint(2, 10), delivers=delivers)
@@ -217,7 +216,7 @@ def yard(seed: int, size: int, **changes: Any) -> Yard:
         concurrency=chance.choice((1, 2, 4, 8)),
         batch_size=chance.randint(1, 8),
     )
-    made = Yard(
+    made = RepoRun(
         random_tasks(chance, size, repos), policy, chance, fail_rate=chance.choice((0.0, 0.1, 0.3)), repos=repos
     )
     made.delivers, made.red_rate = delivers, chance.choice((0.0, 0.3))

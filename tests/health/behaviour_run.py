@@ -1,4 +1,4 @@
-"""A zoo: one run whose tasks are animals, with short limits, and the judge that compares it with a table."""
+"""One run whose tasks each behave in another way, with short limits, and the judge that compares it with a table."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from git_runs import GitProject
-from run_projects import Project, task
-
 from ganger.core import events as ev
 from ganger.errors import NotFoundError
 from ganger.views.why import why
+from tests.engine.git_runs import GitProject
+from tests.engine.run_projects import Project, task
 
-ANIMALS = Path(__file__).with_name("animals.py")
+BEHAVIOURS = Path(__file__).with_name("agent_behaviours.py")
 STALL_SEC, BUSY_SEC, LOOK_SEC = 1.6, 4.8, 0.2
 LIMITS: Mapping[str, float] = {
     "heartbeat_sec": 1.0,
@@ -36,10 +35,10 @@ CRASH_SEC = 1.0
 
 @dataclass(frozen=True)
 class Row:
-    """What must come of one animal.
+    """What must come of one behaviour.
 
     `failures`: class and counter of each failed attempt. `verdicts`: of each worker Ganger ended. `limit_sec`: from the
-    animal's own note of the cause to the first verdict; without a verdict, to the first exit.
+    behaviour's own note of the cause to the first verdict; without a verdict, to the first exit.
     """
 
     failures: tuple[str, ...] = ()
@@ -59,14 +58,14 @@ def health_of(limits: Mapping[str, float] = LIMITS) -> str:
 
 
 def agent_of(notes: Path) -> str:
-    """The animals, as an agent of kind `command`; the environment of the person who runs them is not theirs."""
-    return f'kind = "command"\nargv = ["{sys.executable}", "-E", "-S", "{ANIMALS}", "{notes}"]'
+    """The behaviours, as an agent of kind `command`; the environment of the person who runs them is not theirs."""
+    return f'kind = "command"\nargv = ["{sys.executable}", "-E", "-S", "{BEHAVIOURS}", "{notes}"]'
 
 
 def project(
     root: Path, mode: str, *names: str, policy: str = "", more: str = "", limits: Mapping[str, float] = LIMITS
 ) -> Project:
-    """A folder, or a git repository, in which these animals are the tasks, all at once."""
+    """A folder, or a git repository, in which these behaviours are the tasks, all at once."""
     notes = root / "notes"
     notes.mkdir(parents=True, exist_ok=True)
     tasks = [task(name, timeout_sec=4 if name == "babbles" else 60) for name in names]

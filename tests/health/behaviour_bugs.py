@@ -1,4 +1,4 @@
-"""Bugs put into the lead on purpose: the zoo counts only because it finds each of them."""
+"""Bugs put into the lead on purpose: the table counts only because it finds each of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LATE_SEC = 1.0
 
 @dataclass(frozen=True)
 class Blindness:
-    """Something of an animal that nobody sees, and what the judge must say then."""
+    """Something of an behaviour that nobody sees, and what the judge must say then."""
 
     change: Change
     says: str = "was ended as ('stalled'"
@@ -47,7 +47,7 @@ BLIND: Mapping[str, Blindness] = {
 
 
 def blind(patch: pytest.MonkeyPatch) -> None:
-    """Each animal is seen without what is to be overlooked of it; one is never asked."""
+    """Each behaviour is seen without what is to be overlooked of it; one is never asked."""
     seen, tell = WorkerMonitor._signs, WorkerMonitor._tell
 
     def mute(self: WorkerMonitor, post: LiveAttempt, kind: str, text: str) -> None:

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from git_runs import GitProject
-from run_projects import Project, task
-from speaking_agent import speaking
-from zoo import LIMITS, LOOK_SEC, SLACK_SEC, Book, Row, complaints, health_of, moment
 
 from ganger.core import events as ev
+from tests.engine.git_runs import GitProject
+from tests.engine.run_projects import Project, task
+from tests.engine.speaking_agent import speaking
+from tests.health.behaviour_run import LIMITS, LOOK_SEC, SLACK_SEC, Book, Row, complaints, health_of, moment
 
 STALL_SEC = 1.0
 STAND_IN = Path(__file__).parents[1] / "agents" / "acp_stand_in.py"
@@ -49,9 +49,9 @@ def streams(root: Path, *names: str, policy: str = "") -> Project:
 
 def test_an_open_tool_call_is_let_alone_for_ten_times_the_limit(tmp_path: Path) -> None:
     """H02 H03 D14: and when it is over, silence counts from there; a protocol's tool call has its time limit alone."""
-    zoo = streams(tmp_path, *ROWS)
-    assert zoo.run() == 1
-    book = Book(zoo)
+    made = streams(tmp_path, *ROWS)
+    assert made.run() == 1
+    book = Book(made)
     assert complaints(book, ROWS) == []
     # It may take its time to start on a busy machine; from its tool call on nobody suspects it.
     at_tool = book.at("long", ev.AttemptExited) - 9 * STALL_SEC
