@@ -1,0 +1,1 @@
+"""The tests; see CONTRIBUTING.md, Tests."""

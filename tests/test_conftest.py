@@ -22,9 +22,16 @@ def test_planted():
 """
 
 
+def bring_conftest(folder: Path) -> None:
+    """This conftest.py and what it imports, under the names they have here."""
+    (folder / "tests").mkdir()
+    for name in ("__init__.py", "slices.py", "patience.py"):
+        shutil.copy(Path(__file__).with_name(name), folder / "tests")
+    shutil.copy(Path(__file__).with_name("conftest.py"), folder)
+
+
 def run_planted(folder: Path, ci: str, planted: str = PLANTED) -> str:
-    for name in ("conftest.py", "slices.py", "patience.py"):
-        shutil.copy(Path(__file__).with_name(name), folder)
+    bring_conftest(folder)
     (folder / "pytest.ini").write_text("[pytest]\nmarkers = needs(*tools): test\n", encoding="utf-8")
     (folder / "test_planted.py").write_text(planted, encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", str(folder)]
@@ -93,8 +100,7 @@ def test_cases(case):
 def test_of_many_cases_a_few_are_in_the_default_slice_and_none_is_lost(
     tmp_path: Path, words: tuple[str, ...], kept: str
 ) -> None:
-    for name in ("conftest.py", "slices.py", "patience.py"):
-        shutil.copy(Path(__file__).with_name(name), tmp_path)
+    bring_conftest(tmp_path)
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  brief(count): test\n  slow: test\n", encoding="utf-8")
     (tmp_path / "test_cases.py").write_text(CASES, encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", *words, str(tmp_path)]

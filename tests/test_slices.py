@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.slices import sampled
+from tests.test_conftest import bring_conftest
 
 PLANTED = """
 import pytest
@@ -38,8 +38,7 @@ REST = {"test_run", "test_cases[1]", "test_cases[3]", "test_property"}
 
 
 def collected(folder: Path, *words: str) -> set[str]:
-    for name in ("conftest.py", "slices.py", "patience.py"):
-        shutil.copy(Path(__file__).with_name(name), folder)
+    bring_conftest(folder)
     marks = "\n".join(f"  {name}: planted" for name in ("whole", "quick", "sample(count)", "left_out"))
     (folder / "pytest.ini").write_text(f"[pytest]\nmarkers =\n{marks}\n", encoding="utf-8")
     (folder / "test_x.py").write_text(PLANTED, encoding="utf-8")

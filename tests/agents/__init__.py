@@ -1,0 +1,1 @@
+"""Tests of agents: their adapters, and real agent programs."""

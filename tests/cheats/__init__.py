@@ -1,0 +1,1 @@
+"""Tests of checks that a change tries to cheat."""

@@ -122,7 +122,7 @@ def test_near_misses_are_told_and_other_tools_keys_are_not(tmp_path: Path) -> No
     assert errors == {}
     assert {path.rpartition(".")[2] for path in warnings} == {"reviw", "maxAttempts", "may-change-gates"}
     assert set(warnings.values()) == {"METADATA_NEAR_MISS"}
-    assert "'review' is" in ganger("run", cwd=root).err
+    assert "only 'review'" in ganger("run", cwd=root).err
 
 
 def test_one_mistake_in_many_tasks_is_told_once(tmp_path: Path) -> None:

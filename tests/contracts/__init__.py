@@ -1,0 +1,1 @@
+"""Tests of the published formats and of how answers are read."""

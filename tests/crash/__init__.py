@@ -1,0 +1,1 @@
+"""Tests that kill what runs, and of the harness that does it."""

@@ -1,0 +1,1 @@
+"""Tests of delivery, against forges on loopback."""

@@ -1,0 +1,1 @@
+"""Tests of workers that misbehave, hang, die or come back."""

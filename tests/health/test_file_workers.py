@@ -29,8 +29,8 @@ def put(name, value):
     (desk / "new").write_text(json.dumps(value))
     os.rename(desk / "new", desk / name)
 def found(name):
-    patience = Patience(20)
-    while not (desk / name).exists() and not patience.is_over():
+    # The run's own time limit ends a wait in vain.
+    while not (desk / name).exists():
         time.sleep(0.05)
     return json.loads((desk / name).read_text())
 result = {"contract_version": "2.0", "task_id": "a", "status": "DONE", "summary": "did it"}

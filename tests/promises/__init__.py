@@ -1,0 +1,1 @@
+"""Tests that every adapter of a port must pass."""

@@ -1,0 +1,1 @@
+"""Tests of sandboxes, and of escapes from them."""

@@ -1,0 +1,1 @@
+"""Tests of workspaces and of safeguards for changes."""

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from ganger.engine.files import RunFolder
 
 F = TypeVar("F", bound=Callable[..., Any])
+# Whether this command has said that it ignores invalid settings.
+_IGNORED = "ganger: invalid settings are ignored"
 
 
 def project_option(function: F) -> F:
@@ -47,14 +49,12 @@ def look_at_project(project: Path | None) -> Project:
     from ganger.config import project_root, read_project
 
     found, problems = read_project(project_root(project, None, Path.cwd()))
-    if problems and not _told:
-        _told.append(True)
+    told = click.get_current_context().find_root().meta
+    if problems and _IGNORED not in told:
+        told[_IGNORED] = True
         first = problems[0]
         click.echo(f"note: {printable(first.message)} [{first.code}]; this command ignores it", err=True)
     return found
-
-
-_told: list[bool] = []
 
 
 def open_run(project: Path | None, run_id: str | None) -> tuple[RunFolder, RunState]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ganger.core.logs.telling_line import clean_lines
+from ganger.core.vocabulary import UNRUNNABLE
 
 SIGNAL = "signal"
 NOT_FOUND, NOT_RUNNABLE, NO_SANDBOX = 127, 126, 125
@@ -116,7 +117,7 @@ _STARTERS = tuple(
         r"Error: Cannot find module '(?P<name>[^']*/node_modules/[^']+)'$",
     )
 )
-_UNRUNNABLE = re.compile(r"is not executable|is no program this machine can run|Permission denied|Exec format error")
+_UNRUNNABLE = re.compile("|".join((*UNRUNNABLE, "Permission denied", "Exec format error")))
 _CHILD_FAILED = re.compile(r"FileNotFoundError: \[Errno 2\] No such file or directory: '(?P<name>[^'/.]+)'$")
 _FULL = re.compile(r"No space left on device|\bENOSPC\b|Disk quota exceeded|\bEDQUOT\b")
 

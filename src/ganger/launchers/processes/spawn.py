@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+from ganger.core.vocabulary import NOT_A_PROGRAM, NOT_EXECUTABLE
 from ganger.errors import DiskFullError
 from ganger.local.procfs import ATTEMPT_MARK
 from ganger.ports import Launch
@@ -102,9 +103,9 @@ def start_error(launch: Launch, problem: OSError | ValueError) -> str:
         case errno.ENOENT:
             return f"the program {program!r} (or the interpreter it names) was not found; install it or correct PATH"
         case errno.EACCES:
-            return f"the program {program!r} is not executable; set its mode with chmod +x"
+            return f"the program {program!r} {NOT_EXECUTABLE}; set its mode with chmod +x"
         case errno.ENOEXEC:
-            return f"{program!r} is not a program this machine can run; does its first line lack a #! interpreter?"
+            return f"{program!r} {NOT_A_PROGRAM}; does its first line lack a #! interpreter?"
         case errno.E2BIG:
             return f"{program!r} cannot be started: its arguments and environment are too long"
         case _:
