@@ -23,6 +23,8 @@ ON_CI = os.environ.get("CI") == "true"
 # The tests start this project's programs thousands of times; without bytecode each start compiles everything again.
 NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 sys.dont_write_bytecode = False
+# What the tests that were found need, of all slices.
+NEEDED = pytest.StashKey[set[str]]()
 _ENDING = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 
 settings.register_profile(
@@ -65,6 +67,7 @@ def pytest_terminal_summary(terminalreporter: object, config: pytest.Config) -> 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Marks the cases slow that a test's `brief` mark leaves out; a case that was asked for alone is never left out."""
+    config.stash[NEEDED] = {need for item in items for mark in item.iter_markers("needs") for need in mark.args}
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("brief"):

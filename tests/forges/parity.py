@@ -54,6 +54,10 @@ REASONS: Mapping[tuple[str, str], str] = {
     ("what the forge does not allow is told", "gitea-1.27"): "it has all four ways to merge",
     ("what the forge does not allow is told", "github"): "the refusal is told by the same code as on GitLab",
     **{
+        ("red before the run, ignored, without logs nothing is excused", flavour): "its logs can be fetched"
+        for flavour in FLAVOURS
+    },
+    **{
         (scene, flavour): "child pipelines are GitLab's"
         for scene in (
             "a job of a child pipeline counts where it is named",

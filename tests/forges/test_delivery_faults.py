@@ -79,7 +79,7 @@ def test_who_changes_nothing_brings_no_changes_of_others_to_the_target(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """W02: a change reaches the target by its own change request or not at all."""
-    monkeypatch.setattr("scenario.Scene", Behind)
+    monkeypatch.setattr("tests.forges.scenario.Scene", Behind)
     row = Row("nothing to do", more=REQUEST, tasks=2, attempts=({},))
     outcome = play(row, tmp_path)
     assert (outcome.code, len(outcome.scene.world.asked)) == (0, 1), outcome.detail()

@@ -23,6 +23,6 @@ def test_a_reason_is_for_a_cell_that_is_empty() -> None:
 def test_a_scene_that_lost_its_rows_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """W02: found by a planted gap."""
     gap = [row for row in ROWS if row.name != "merged by squash on gitlab"]
-    monkeypatch.setattr("scenario_rows.ROWS", gap)
+    monkeypatch.setattr("tests.forges.scenario_rows.ROWS", gap)
     assert ("merged by squash", "gitlab", "") in list(empty_cells())
     assert "merged by squash" in played() and "merged by squash" not in group_of()

@@ -103,9 +103,3 @@ class Phase(StrEnum):
     VERIFY = "verify"
     HEALER = "healer"
     ROLLBACK = "rollback"
-
-
-# A launcher says one of these of a program that is there and cannot be run, and a check that did not start is judged by
-# them; an older keeper may still say the last one.
-NOT_EXECUTABLE, NOT_A_PROGRAM = "is not executable", "is not a program this machine can run"
-UNRUNNABLE = (NOT_EXECUTABLE, NOT_A_PROGRAM, "is no program this machine can run")

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ganger.core.logs.telling_line import clean_lines
-from ganger.core.vocabulary import UNRUNNABLE
+from ganger.errors import UNRUNNABLE
 
 SIGNAL = "signal"
 NOT_FOUND, NOT_RUNNABLE, NO_SANDBOX = 127, 126, 125

@@ -11,8 +11,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from ganger.core.vocabulary import NOT_A_PROGRAM, NOT_EXECUTABLE
-from ganger.errors import DiskFullError
+from ganger.errors import NOT_A_PROGRAM, NOT_EXECUTABLE, DiskFullError
 from ganger.local.procfs import ATTEMPT_MARK
 from ganger.ports import Launch
 
