@@ -1,6 +1,6 @@
 """Programs that leave something behind in every way we know, and who is left of them when their end is told.
 
-`python tests/launchers/escapees.py 100` makes a hundred rounds of every kind and prints the survivors.
+`python -m tests.launchers.escapees 100` makes a hundred rounds of every kind and prints the survivors.
 """
 
 from __future__ import annotations

@@ -11,6 +11,9 @@ from ganger.workspaces.git.repository import GitRepository
 from ganger.workspaces.git.settings import AttemptPlace
 from tests.workspaces.git_projects import Ground, files_in, settings_for, tree_of
 
+# Printed first: a round that cannot even be imported is none that was cut off.
+BEGUN = "begun"
+
 
 def play(ground: Ground) -> None:
     """Open, place, work, take, merge, check and release; every step may have been done before."""
@@ -64,6 +67,7 @@ def plant_a_bug() -> None:
 
 
 def main() -> None:
+    print(BEGUN, flush=True)
     project, state, *planted = sys.argv[1:]
     if planted:
         plant_a_bug()

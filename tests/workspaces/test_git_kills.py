@@ -14,6 +14,7 @@ from tests.patience import stretched
 from tests.workspaces import git_rounds
 from tests.workspaces.git_projects import Ground, make_project, settings_for
 
+ROOT = Path(__file__).resolve().parents[2]
 POINTS = int(os.environ.get("GANGER_GIT_KILLS", "0"))
 # System call, which one of its thread, and whether the repository is there already. Ganger's threads and the git
 # processes they start are all traced: any of them may be the one that dies.
@@ -39,9 +40,11 @@ def _killed(tmp_path: Path, moment: Moment, *planted: str) -> tuple[bool, list[s
         if opened:
             ground.open()
         inject = f"inject={name}:signal=KILL:when={number}"
-        words = [sys.executable, git_rounds.__file__, str(project), str(tmp_path / "state"), *planted]
+        words = [sys.executable, "-m", git_rounds.__name__, str(project), str(tmp_path / "state"), *planted]
         trace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={name}", "-e", inject]
-        cut = subprocess.run([*trace, *words], capture_output=True, check=False, timeout=stretched(60)).returncode != 0
+        made = subprocess.run([*trace, *words], cwd=ROOT, capture_output=True, check=False, timeout=stretched(60))
+        assert made.stdout.decode().strip() == git_rounds.BEGUN or moment not in FEW, made.stderr.decode()
+        cut = made.returncode != 0
         faults = git_rounds.faults_of(ground)
         runner.run(ground.repository.close())
     return cut, faults
