@@ -1,8 +1,7 @@
 """Kills the watch at its n-th system call, for every n, and looks at what is left.
 
-Run as a program: `python -m tests.workspaces.watch_faults FOLDER PHASE FAULT [STEP [PLANTED_BUG]]` strikes at every STEP-th call and prints
-one JSON line
-{"points": how many calls were hit, "bad": [[n, call, what was wrong], ...]}.
+`python -m tests.workspaces.watch_faults FOLDER PHASE FAULT [STEP [PLANTED_BUG]]` strikes at every STEP-th call and
+prints one JSON line: {"points": how many calls were hit, "bad": [[n, call, what was wrong], ...]}.
 """
 
 from __future__ import annotations
