@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -81,7 +82,8 @@ class Row:
     Of rows with several tasks: `work` is what attempts of the others write, `ends_of` how others end (DONE) and
     `fixes_of` what CI's red cost them (nothing; -1: whatever). `most`: so many pushes at the most, instead of
     exactly `pushed`. `concurrency`: so many workers at a time, instead of one per task up to 8. `pace`: so many seconds
-    each attempt of that task takes.
+    each attempt of that task takes. `metadata` is that of tasks, by name. `base` are more files of the project.
+    `doing` is what attempts of `a` do instead, by number.
     """
 
     name: str
@@ -120,6 +122,9 @@ class Row:
     over_http: bool = False
     timed: Sequence[tuple[float, str]] = ()
     work: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
+    metadata: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    base: Mapping[str, str] = field(default_factory=dict)
+    doing: Mapping[int, object] = field(default_factory=dict)
     most: int = 0
     ends_of: Mapping[str, str] = field(default_factory=dict)
     fixes_of: Mapping[str, int] = field(default_factory=dict)
@@ -150,7 +155,8 @@ class Scene:
         row = self.row
         names = ["a", *(f"t{n}" for n in range(1, row.tasks))]
         given = row.attempts or [{"a.txt": f"attempt {n}\n"} for n in range(1, 9)]
-        script: dict[str, object] = {"a": [edits(files) for files in given]}
+        own = [row.doing.get(number, edits(files)) for number, files in enumerate(given, 1)]
+        script: dict[str, object] = {"a": own}
         script |= {name: [edits({f"{name}.txt": f"{name} {n}\n"}) for n in range(1, 9)] for name in names[1:]}
         script |= {name: [edits(files) for files in attempts] for name, attempts in row.work.items()}
         for name, sec in row.pace.items():
@@ -167,15 +173,20 @@ class Scene:
         config = _override(config)
         project = GitProject(
             self.folder / "project",
-            [task(name, **({"metadata": {"repo": "app"}} if row.locks else {})) for name in names],
+            [self._task(name) for name in names],
             script,
             policy=f"concurrency = {row.concurrency or min(row.tasks, 8)}",
             workspace=f"unprotected = {json.dumps(list(row.unprotected))}" if row.unprotected else "",
             more=config + (f'\n[repos.app]\npath = "../app"\nlocks = "{row.locks}"\n' if row.locks else ""),
         )
+        project.base = {**project.base, **row.base}
         self.made = project.make()
         Ground.make(self.ground.path, self._other() if row.locks else project.root)
         return project
+
+    def _task(self, name: str) -> dict[str, Any]:
+        metadata = {**({"repo": "app"} if self.row.locks else {}), **self.row.metadata.get(name, {})}
+        return task(name, **({"metadata": metadata} if metadata else {}))
 
     def remote(self, server: LoopbackForge) -> str:
         return server.git_url if self.row.over_http else str(self.ground.path)
@@ -208,6 +219,10 @@ class Scene:
                 self.world.begin(push.after, push.branch, GREEN)
             case "refuse", _, why:
                 self.ground.refuse(why)
+            case "nothing", _, _:
+                pass
+            case "again", _, _:
+                assert self.made is not None and self.made.ganger("retry", "a").returncode == 0
             case "allow", _, _:
                 self.ground.allow()
             case "request", _, branch:

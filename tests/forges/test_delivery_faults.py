@@ -51,7 +51,14 @@ def test_trouble_with_ci_is_never_a_verdict(tmp_path: Path, row: Row) -> None:
 
 SKIPPED = ci({MIRROR: "block skip"})
 RETRIED = [
-    Row("CI that was off is begun with a commit of nothing", ((), (GREEN,)), retry="allow", pushed=2, empty=1),
+    Row(
+        "CI that was off is begun with a commit of nothing",
+        ((), (GREEN,)),
+        retry="allow",
+        pushed=2,
+        empty=1,
+        before=("base green",),
+    ),
     Row("a mirror is asked again", ((SKIPPED,), (SKIPPED,), (GREEN,)), retry="allow", pushed=3, empty=2),
 ]
 

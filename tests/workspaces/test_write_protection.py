@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
+from ganger.core.path_patterns import glob_match, path_match
 from ganger.errors import InputError
-from ganger.workspaces.rules.protected import DEFAULT_PROTECTED, Protection, glob_match, path_match
+from ganger.workspaces.rules.protected import DEFAULT_PROTECTED, Protection
 from ganger.workspaces.rules.writes import WriteRequest, WriteRules
 from tests.workspaces.write_harness import Place, code_of, create, make_place
 

@@ -379,6 +379,13 @@ class DeliverySection(Section):
     required_jobs: list[str] = Field(
         default_factory=list, description="CI jobs that must succeed, as name or workflow/name; default: all there are"
     )
+    expects_ci: bool = Field(
+        default=True, description="false: CI need not run on what is pushed; a run that begins all the same counts"
+    )
+    ci_paths_ignore: list[str] = Field(
+        default_factory=list,
+        description="paths that start no CI run: a push of nothing else needs none, unless one begins",
+    )
     ci_events: list[str] = Field(
         default_factory=list,
         description="triggers that count, best first; default: push, for requests pull_request too",
@@ -399,7 +406,12 @@ class DeliverySection(Section):
     retriggers: int = Field(default=2, ge=0, le=10, description="how often CI is run again for a task, once per cause")
     fixes: int = Field(default=5, ge=0, le=50, description="attempts to fix what CI found")
     ask_after: int = Field(default=3, ge=1, description="after how many of them you are asked as well")
-    fix_sec: float = Field(default=900, gt=0, description="time limit of each of them")
+    fix_sec: float = Field(
+        default=900, gt=0, description="time of each of them; from then on it goes on while its worker is at work"
+    )
+    fix_warn_sec: float | None = Field(
+        default=None, gt=0, description="when to warn of that; default: two thirds of it"
+    )
     appear_sec: float = Field(default=120, gt=0, description="how long a push may wait for a CI run")
     ci_sec: float = Field(default=900, gt=0, description="how long CI may take before it is checked closely")
     ci_warn_sec: float = Field(default=600, gt=0, description="when to warn of that")

@@ -77,7 +77,7 @@ CODES: dict[str, Explanation] = {
         "a known metadata key with a wrong value",
         "Metadata is free, except for the keys Ganger itself reads: role, kind, repo, mode, files_create, "
         "files_modify, files_read, expected_files, stage, max_attempts, may_change_gates, may_break_interface, "
-        "allow_shrinkage, review, component, complexity, critical_path, security, cross_repo.",
+        "allow_shrinkage, review, expects_ci, component, complexity, critical_path, security, cross_repo.",
         "Correct the value, or use another key for your own data.",
     ),
     "MORE_FAULTS": Explanation(

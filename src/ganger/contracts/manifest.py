@@ -145,6 +145,7 @@ _KNOWN: dict[str, Callable[[object], Verdicts]] = {
     "max_attempts": _attempts,
     "may_change_gates": _flag,
     "may_break_interface": _flag,
+    "expects_ci": _flag,
     "allow_shrinkage": _flag,
     "complexity": _complexity,
     "critical_path": _flag,

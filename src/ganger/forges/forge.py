@@ -118,6 +118,10 @@ class Opened:
         _, rung = await self._rung()
         return await rung.rerun(run)
 
+    async def cancel(self, run: RunFact) -> bool:
+        _, rung = await self._rung()
+        return await rung.cancel(run)
+
     async def find_request(self, branch: str, into: str) -> Request | None:
         return await self._requests.find(branch, into)
 

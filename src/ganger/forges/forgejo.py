@@ -58,6 +58,9 @@ class ForgejoRuns:
     async def rerun(self, run: RunFact) -> bool:
         return False
 
+    async def cancel(self, run: RunFact) -> bool:
+        return False
+
 
 def read_run(found: Row) -> RunFact:
     """The commit is under `commit_sha`; a filter by it is called `head_sha`, which no row has."""

@@ -11,7 +11,7 @@ from ganger.core.delivery.forge_reviews import APPROVED, REWORK, Remark, Review
 from ganger.core.model.ci import JobFact, RunFact, Word
 from ganger.errors import ForgeError
 from ganger.forges.api import REFUSED, Site
-from ganger.forges.ci.reader import Rung, deleted, job_log, run_again, unfinished, with_jobs
+from ganger.forges.ci.reader import Rung, deleted, job_log, ordered, unfinished, with_jobs
 from ganger.forges.ci.run_list import ListCall, RunList
 from ganger.forges.ci.words import gitlab
 from ganger.forges.comments import Comments, keep_one
@@ -92,7 +92,10 @@ class Pipelines:
         return await job_log(self._site, f"R/jobs/{job.id}/trace") if job.id else ""
 
     async def rerun(self, run: RunFact) -> bool:
-        return unfinished(run) and await run_again(self._site, f"R/pipelines/{run.id}/retry")
+        return unfinished(run) and await ordered(self._site, f"R/pipelines/{run.id}/retry")
+
+    async def cancel(self, run: RunFact) -> bool:
+        return await ordered(self._site, f"R/pipelines/{run.id}/cancel")
 
 
 def read_pipeline(found: Row) -> RunFact:

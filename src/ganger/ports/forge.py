@@ -175,6 +175,9 @@ class Forge(Protocol):
     async def rerun(self, run: RunFact) -> bool:
         """Runs it again for the same commit; False where this forge cannot."""
 
+    async def cancel(self, run: RunFact) -> bool:
+        """Stops a run that is not over. Safe to repeat; False where this forge cannot."""
+
     async def find_request(self, branch: str, into: str) -> Request | None:
         """The newest request that is open or merged."""
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
+from ganger.core.delivery.expected_ci import NOT_EXPECTED
 from ganger.core.model.ci import JobFact, RunFact, Word, chosen
-from ganger.core.model.ledger import Delivery, Milestone, RepoRules, RepoVerdict
+from ganger.core.model.ledger import CI, Delivery, Milestone, RepoRules, RepoVerdict
 from ganger.core.model.records import RunState, TaskState
 from ganger.core.money.budgets import time_limit
 from ganger.core.planning.repos import Holding, registry, shown
@@ -132,7 +133,8 @@ def _left_sec(state: RunState, name: str, known: Delivery, rules: RepoRules, now
         return (rules.ci_sec if spent <= rules.ci_sec else rules.ci_most_sec) - spent
     if task.step != _AT_WORK:
         return None
-    return time_limit(state, name, now) - seconds_between(task.started_at, now)
+    most = time_limit(state, name, now)
+    return (min(most, rules.fix_sec) if known.fixing else most) - seconds_between(task.started_at, now)
 
 
 # --- repositories ----------------------------------------------------------------------------------------------------
@@ -209,6 +211,7 @@ def ledger_lines(state: RunState, name: str) -> list[str]:
     for run in now.runs:
         lines.append(_line("CI run", _run(run)))
         lines += [f"    {_job(job)}" for job in run.jobs]
+    lines.append(_line("no CI", waived(now)))
     lines.append(_line("mirror", _mirror(now, rules.mirror_job)))
     if now.review:
         lines.append(_line("review", f"{now.review} ({now.reviewed[:_SHORT]}) {now.review_url}".rstrip()))
@@ -249,9 +252,19 @@ def _sentence(state: RunState, name: str) -> str:
     task, now = state.tasks[name], state.tasks[name].delivery
     lacking = not_proved(state, name, task)
     if not lacking:
-        return f"{', '.join(rules_of(state, name).completion)}: all proved"
+        excused = f"; {text}" if now is not None and (text := waived(now)) else ""
+        proved = [step for step in rules_of(state, name).completion if not excused or step != CI]
+        return f"{', '.join(proved)}: all proved{excused}"
     at = f"{now.milestone.value} {now.substate}".strip() + ", " if now is not None else ""
     return f"{at}no proof yet of {', '.join(lacking)}"
+
+
+def waived(now: Delivery) -> str:
+    """Why the tracked commit needs no green verdict of CI; empty where it needs one, or has it."""
+    if not now.waived or now.waived != now.commit or now.green == now.commit:
+        return ""
+    told = "CI not expected by setting" if now.waived_cause == NOT_EXPECTED else "not green by CI"
+    return f"{told}: {one_line(now.waived_why, 300)}"
 
 
 def _verdicts(state: RunState, name: str) -> list[RepoVerdict]:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 from ganger.core.command_result import counted
 from ganger.core.control.reviews import FORGE, WANTED
+from ganger.core.delivery.shared_pushes import CANCEL
 from ganger.core.failures.retries import allowed_attempts
 from ganger.core.model.ci import Ci, Word, chosen, latest
 from ganger.core.model.ledger import Delivery, Milestone
@@ -40,6 +41,8 @@ def delivery_running(state: RunState, name: str, task: TaskState) -> str:
     commit = now.commit[:_SHORT]
     if now.review == WANTED:
         return f"the {rules_of(state, name).reviewer} looks at {now.reviewed[:_SHORT]}"
+    if now.retrigger is not None and now.retrigger.how == CANCEL:
+        return f"CI of {commit} did not begin in time; its run is stopped and begins again then"
     if now.retrigger is not None:
         return f"CI is asked to run again for {commit} ({now.retrigger.cause})"
     if not now.commit or now.pushed != now.commit:

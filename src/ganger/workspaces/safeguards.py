@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ganger.core.masking import NOTHING, Masker
+from ganger.core.path_patterns import part_match, path_match
 from ganger.errors import WriteRefused
 from ganger.ports import Change, Rules, Side, Touched
 from ganger.workspaces.files.tree import Tree, parents_of
@@ -17,7 +18,7 @@ from ganger.workspaces.git.case_twins import base_twins
 from ganger.workspaces.refusals import refused, require_none
 from ganger.workspaces.rules.line_counts import Line, added_lines
 from ganger.workspaces.rules.masking import Mask
-from ganger.workspaces.rules.protected import Protection, folded_parts, glob_match, is_unseen, path_match
+from ganger.workspaces.rules.protected import Protection, folded_parts, is_unseen
 from ganger.workspaces.rules.secrets import Sample, find_secrets, new_secrets
 from ganger.workspaces.rules.writes import SHRINKAGE_FROM_BYTES, ChangeKind, ChangeSet, FileChange, check_path
 
@@ -32,7 +33,7 @@ class Interface:
 
     def covers(self, path: str) -> bool:
         parts = folded_parts(path)
-        return any(_matches(pattern, parts) for pattern in self._patterns)
+        return any(part_match(pattern, parts) for pattern in self._patterns)
 
     def broken_by(self, touched: Touched, change: Change, *, comparable: bool) -> tuple[str, str] | None:
         """The path and what was removed from it; None when it only grew. `comparable`: both sides can be read."""
@@ -255,16 +256,8 @@ def _outside_role(case: _Case, touched: Touched) -> Iterator[WriteRefused]:
 def _role_covers(patterns: tuple[str, ...], path: str) -> bool:
     """Compared exactly where it allows, folded where `!` excludes."""
     spelt = tuple(path.split("/"))
-    allowed = any(_matches(one, spelt) for one in patterns if not one.startswith("!"))
-    return allowed and not any(_matches(one[1:].lower(), folded_parts(path)) for one in patterns if one[:1] == "!")
-
-
-def _matches(pattern: str, parts: tuple[str, ...]) -> bool:
-    """Like protected paths: without a slash any part, with one from the root; both cover everything below."""
-    bare = pattern.strip("/")
-    if "/" in pattern.rstrip("/"):
-        return path_match(tuple(bare.split("/")), parts, below=True)
-    return any(bare == "**" or glob_match(bare, part) for part in parts)
+    allowed = any(part_match(one, spelt) for one in patterns if not one.startswith("!"))
+    return allowed and not any(part_match(one[1:].lower(), folded_parts(path)) for one in patterns if one[:1] == "!")
 
 
 def _undeclared(case: _Case, touched: Touched) -> Iterator[WriteRefused]:

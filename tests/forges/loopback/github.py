@@ -37,6 +37,7 @@ class GitHub(GitHubPeople):
         ("GET", r"/elsewhere/([0-9]+)\.txt", "stored", "get_stored"),
         ("POST", f"{REPO}/actions/runs/([0-9]+)/rerun", "rerun", "post_rerun"),
         ("POST", f"{REPO}/actions/runs/([0-9]+)/rerun-failed-jobs", "rerun", "post_rerun"),
+        ("POST", f"{REPO}/actions/runs/([0-9]+)/cancel", "cancel", "post_cancel"),
         ("GET", f"{REPO}/pulls", "pulls", "get_pulls"),
         ("POST", f"{REPO}/pulls", "open", "post_pull"),
         ("GET", f"{REPO}/pulls/([0-9]+)", "pull", "get_pull"),
@@ -140,6 +141,12 @@ class GitHub(GitHubPeople):
         return (
             Answer(201, {}) if self.world.again(run) else Answer(403, {"message": "This workflow is already running"})
         )
+
+    def post_cancel(self, ask: Ask, run_id: str) -> Answer:
+        run = self.world.find(int(run_id))
+        if run is None:
+            return Answer(404, {"message": "Not Found"})
+        return Answer(202, {}) if self.world.stop(run) else Answer(409, {"message": "Cannot cancel a completed run"})
 
     # --- change requests --------------------------------------------------------------------------------------------
 

@@ -37,6 +37,7 @@ class GitLab(GitLabPeople):
         ("GET", f"{REPO}/pipelines/([0-9]+)/jobs", "jobs", "get_jobs"),
         ("GET", f"{REPO}/jobs/([0-9]+)/trace", "log", "get_trace"),
         ("POST", f"{REPO}/pipelines/([0-9]+)/retry", "rerun", "post_retry"),
+        ("POST", f"{REPO}/pipelines/([0-9]+)/cancel", "cancel", "post_cancel"),
         ("GET", f"{REPO}/merge_requests", "pulls", "get_requests"),
         ("POST", f"{REPO}/merge_requests", "open", "post_request"),
         ("GET", f"{REPO}/merge_requests/([0-9]+)", "pull", "get_request"),
@@ -158,6 +159,13 @@ class GitLab(GitLabPeople):
         if {"fail", "timeout", "cancel"} & set(self.world.words(run).values()):
             self.world.again(run)
         return Answer(201, self.pipeline(run))
+
+    def post_cancel(self, ask: Ask, run_id: str) -> Answer:
+        run = self.world.find(int(run_id))
+        if run is None:
+            return Answer(404, {"message": "404 Not found"})
+        self.world.stop(run)
+        return Answer(200, self.pipeline(run))
 
     # --- merge requests ---------------------------------------------------------------------------------------------
 

@@ -111,6 +111,9 @@ class Ground:
         """Whether `new` holds `old`."""
         return bool(old) and bool(new) and old in self.git("rev-list", new, check=False).split()
 
+    def changed(self, before: str, after: str) -> list[str]:
+        return self.git("diff", "--name-only", "--no-renames", before, after).split()
+
     def files(self, commit: str) -> dict[str, str]:
         """Every file at that commit, and what is in it."""
         if commit not in self._files:

@@ -25,6 +25,7 @@ class Run:
     `sec`: it takes so long by the wall clock, whoever looks; 0: a word goes on with each look. `red` says for which
     files of the commit the job `judge` fails (see `holds`); `unparsed` for which the workflow itself cannot be read.
     `when`: it runs only for commits that hold for it. `branches`: only for pushes to these; none: to all.
+    `paths_ignore`: not for a push that changes nothing but files whose paths begin so.
     """
 
     jobs: Mapping[str, str]
@@ -42,6 +43,7 @@ class Run:
     unparsed: tuple[str, ...] = ()
     when: str = ""
     branches: tuple[str, ...] = ()
+    paths_ignore: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for words in (*self.jobs.values(), *(w for one in self.again for w in one.values())):

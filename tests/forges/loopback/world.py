@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from .ground import Ground, Push
+from .ground import NONE, Ground, Push
 from .manners import QUIET, Manners, Protection
 from .people import MAINTAINER, ROBOT, Comment, Label, Milestone, Remark, Review, Status, counted
 from .script import OVER, Run, holds
@@ -197,10 +197,18 @@ class World:
         for script in scripts if sha else ():
             if script.branches and push.branch not in script.branches:
                 continue
+            if script.paths_ignore and self._is_ignored(push, script):
+                continue
             if script.event == "pull_request":
                 self.waiting_for_request.append((replace(push, after=sha), script))
             else:
                 self.begin(sha, push.branch, script)
+
+    def _is_ignored(self, push: Push, script: Run) -> bool:
+        """Whether all that the push changed lies in these folders, a new branch compared with the target."""
+        before = push.before if push.before != NONE else self.ground.git("merge-base", "main", push.after)
+        changed = self.ground.changed(before, push.after)
+        return all(name.startswith(script.paths_ignore) for name in changed)
 
     def _outdate(self, push: Push) -> None:
         """A protected branch may want approvals of the very commit."""
@@ -237,11 +245,13 @@ class World:
         self.runs.append(made)
         return made
 
-    def stop(self, run: Made) -> None:
-        """What is not over is cancelled, and stays so."""
+    def stop(self, run: Made) -> bool:
+        """What is not over is cancelled, and stays so. Whether there was anything."""
         words = self.words(run)
-        if not all(word in OVER for word in words.values()):
-            run.stopped = {name: word if word in OVER else "cancel" for name, word in words.items()}
+        if all(word in OVER for word in words.values()):
+            return False
+        run.stopped = {name: word if word in OVER else "cancel" for name, word in words.items()}
+        return True
 
     def somebody_pushes(self, branch: str, name: str = "theirs.txt", text: str = "theirs\n") -> str:
         with self.lock:

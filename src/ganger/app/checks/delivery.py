@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ganger.config import PASSWORD, Config, DeliverySection
 from ganger.core.model.ledger import CI, MIRRORED, PUSHED
+from ganger.core.model.records import TaskSpec
+from ganger.core.path_patterns import pattern_fault
 from ganger.errors import Fault
 
 CODE = "DELIVERY_UNFIT"
+_NO_MIRROR = (
+    'completion asks for "mirrored", and the mirror job is part of CI: where CI does not run nothing is mirrored; '
+    'prove the mirror with mirror_command, or take "mirrored" or this setting out'
+)
 _BRANCH = re.compile(r"(?![-/.])(?!.*(?:\.\.|@\{|//|/\.|\.lock/))[^\x00-\x20\x7f~^:?*\[\\]+(?<![/.])(?<!\.lock)")
 
 
-def delivery_faults(config: Config, used: set[str]) -> Iterator[Fault]:
-    """`used` are the repositories that tasks work on; the project's own has no name."""
+def delivery_faults(config: Config, specs: Sequence[TaskSpec]) -> Iterator[Fault]:
+    """Of the repositories that tasks work on; the project's own has no name."""
+    used = {spec.repo for spec in specs}
     for repo in ("", *config.repos):
         if repo in used:
             place = f"repos.{repo}.delivery" if repo and config.repos[repo].delivery is not None else "delivery"
@@ -25,8 +32,15 @@ def delivery_faults(config: Config, used: set[str]) -> Iterator[Fault]:
         yield Fault("delivery.webhook_secret_env", CODE, message)
 
 
+def task_faults(config: Config, specs: Sequence[TaskSpec]) -> Iterator[Fault]:
+    """What a task asks for and its repository's delivery rules out."""
+    for index, spec in enumerate(specs):
+        if spec.expects_ci is False and _mirrors_by_job(_section(config, spec.repo)):
+            yield Fault(f"tasks[{index}].metadata.expects_ci", CODE, _NO_MIRROR)
+
+
 def _section(config: Config, repo: str) -> DeliverySection:
-    own = config.repos[repo].delivery if repo else None
+    own = config.repos[repo].delivery if repo in config.repos else None
     if own is None:
         return config.delivery
     return config.delivery.model_copy(update={name: getattr(own, name) for name in own.model_fields_set})
@@ -37,7 +51,7 @@ def _of(config: Config, section: DeliverySection) -> Iterator[tuple[str, str]]:
         if PASSWORD.search(getattr(section, key)):
             yield key, "anyone who can read this file, agents included, sees its password; use token_env or token_file"
     wanted = set(section.completion)
-    by_job = MIRRORED in wanted and not section.mirror_command
+    by_job = _mirrors_by_job(section)
     if wanted & {PUSHED, CI, MIRRORED} and config.workspace.mode == "direct":
         yield "completion", 'what is delivered has to be a commit; set workspace.mode = "local-git" or "forge"'
     if (CI in wanted or by_job) and not section.forge:
@@ -46,12 +60,27 @@ def _of(config: Config, section: DeliverySection) -> Iterator[tuple[str, str]]:
         yield from _of_commands(section, follows=CI in wanted or by_job, by_job=by_job)
     elif section.jobs:
         yield "jobs", f'they are for forge = "command"; {section.forge or "no forge"} runs its own'
+    yield from _of_expected(section, by_job=by_job)
     if (why := _branch_fault(section.branch_name)) and section.style != "branch":
         yield "branch_name", why
     if section.history == "rebase" and section.merge_method == "merge":
         yield "merge_method", 'it makes merge commits, and delivery.history = "rebase" wants none; take one of both out'
     if section.review == "agent" and section.reviewer not in config.roles:
         yield "reviewer", f"no agent plays the role {section.reviewer!r}; add [roles.{section.reviewer}]"
+
+
+def _mirrors_by_job(section: DeliverySection) -> bool:
+    return MIRRORED in section.completion and not section.mirror_command
+
+
+def _of_expected(section: DeliverySection, *, by_job: bool) -> Iterator[tuple[str, str]]:
+    if by_job and not section.expects_ci:
+        yield "expects_ci", _NO_MIRROR
+    if by_job and section.ci_paths_ignore:
+        yield "ci_paths_ignore", _NO_MIRROR
+    for pattern in section.ci_paths_ignore:
+        if why := pattern_fault(pattern):
+            yield "ci_paths_ignore", why
 
 
 def _branch_fault(name: str) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ganger.app.checks.argv import argv_faults, argv_warnings
 from ganger.app.checks.copies import copy_faults
-from ganger.app.checks.delivery import delivery_faults
+from ganger.app.checks.delivery import delivery_faults, task_faults
 from ganger.config import PROJECT_FILE, Project
 from ganger.contracts.digest import manifest_digest
 from ganger.contracts.faults import examine
@@ -105,8 +105,9 @@ def check_project(project: Project, manifest_path: Path | None = None) -> Checke
         checked.references = tuple(_references(data))
     named = checked.specs or checked.references
     checked.faults.extend(_repo_faults(project, named))
-    for fault in delivery_faults(project.config, {spec.repo for spec in checked.specs}):
+    for fault in delivery_faults(project.config, checked.specs):
         checked.faults.append(Fault(_in_file(PROJECT_FILE, fault.path), fault.code, fault.message))
+    checked.faults.extend(task_faults(project.config, checked.specs))
     _check_references(project, checked, named)
     _bound(checked.faults)
     return checked

@@ -214,6 +214,7 @@ class _AllCircumstances:
             forge=section.forge,
             mirror_command=bool(section.mirror_command),
             auto_merge=section.auto_merge,
+            expects_ci=section.expects_ci,
             webhooks=bool(section.webhook_port),
             reviews=frozenset(self._reviews.get(repo, ())),
             repos=bool(config.repos),

@@ -69,6 +69,7 @@ FIELDS: Mapping[str, tuple[str, Weight]] = {
     "repo": ("metadata.repo", Weight.EVERYTHING),
     "component": ("metadata.component", Weight.NOTHING),
     "review": ("metadata.review", Weight.WHAT_IS_NOT_DONE),
+    "expects_ci": ("metadata.expects_ci", Weight.WHAT_IS_NOT_DONE),
     "priority": ("priority", Weight.NOTHING),
 }
 

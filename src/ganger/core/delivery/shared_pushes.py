@@ -13,6 +13,8 @@ from ganger.core.vocabulary import BlockReason, TaskStatus
 # How CI is made to run again where the forge cannot: with a later tip of the branch, for which a commit of nothing is
 # made where there is none.
 NEW_TIP = "empty_commit"
+# How a run that does not begin is made to run again: it is stopped, and begun again once it is over.
+CANCEL, STUCK = "cancel", "stuck"
 # Causes that use up none of a task's `retriggers`: nobody is to blame that CI judged nothing, or the change differs.
 MEND, SUPERSEDED = "mend_", "superseded_"
 # What stands in the way of every push to the branch: one task asks about it, for all.
@@ -24,6 +26,16 @@ _GOES_ON = (TaskStatus.PENDING, TaskStatus.RUNNING)
 
 def is_free(cause: str) -> bool:
     return cause.startswith((MEND, SUPERSEDED))
+
+
+def was_stuck(state: RunState, repo: str, sha: str) -> bool:
+    """Whether CI of this tip waited without end and was stopped for that, whichever task asked for it."""
+    found = (task.delivery for name, task in state.tasks.items() if state.specs[name].repo == repo)
+    return any(now is not None and now.commit == sha and _stopped(now) for now in found)
+
+
+def _stopped(now: Delivery) -> bool:
+    return STUCK in now.retriggered or (now.retrigger is not None and now.retrigger.how == CANCEL)
 
 
 def needs_tip(now: Delivery) -> bool:

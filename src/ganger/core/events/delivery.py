@@ -106,7 +106,7 @@ class CiJudged:
 @dataclass(frozen=True, slots=True)
 class CiWaived:
     """`sha` needs no green verdict of CI. `cause` is `base_red` (it is as red as `base` was before the run) or
-    `not_expected` (no workflow runs on what it changes, and none did); `why` is the proof in words."""
+    `not_expected` (by a setting no workflow runs on what it changes, and none did); `why` is the proof in words."""
 
     task: str
     attempt: int
@@ -166,7 +166,8 @@ class MirrorProved:
 
 @dataclass(frozen=True, slots=True)
 class RetriggerIntended:
-    """CI shall run again for `cause`. `how` is `rerun` (of `run`) or `empty_commit`."""
+    """CI shall run again for `cause`. `how` is `rerun` (of `run`), `cancel` (of `run`, which begins again once it is
+    over) or `empty_commit`."""
 
     task: str
     attempt: int

@@ -55,6 +55,7 @@ class RepoRules:
     nothing may be taken away. `history`: others' commits are taken in by a merge (`merge`), or what is not pushed yet
     is put on top of them (`rebase`). `base_red` says what happens where CI was red before the run: `stop` (it does not
     begin), `mend` (the first task fixes that too) or `ignore` (nobody is charged for what was wrong before).
+    `expects_ci`: whether CI runs on what is pushed, `ci_paths_ignore` are globs of files that start no run of it.
     """
 
     name: str = ""
@@ -76,6 +77,7 @@ class RepoRules:
     ci_warn_sec: float = 600.0
     ci_most_sec: float = 21600.0
     fix_sec: float = 900.0
+    fix_warn_sec: float = 0.0
     review: str = ""
     review_when: str = "after"
     reviewer: str = "reviewer"
@@ -85,6 +87,8 @@ class RepoRules:
     interface: tuple[str, ...] = ()
     pushes: str = "train"
     base_red: str = "stop"
+    expects_ci: bool = True
+    ci_paths_ignore: tuple[str, ...] = ()
     forge_reviews: bool = True
     delete_branch: bool = False
     history: str = "merge"
@@ -102,6 +106,11 @@ class RepoRules:
     def merges(self) -> bool:
         """Whether change requests are merged by Ganger itself."""
         return self.style == "request" and self.auto_merge
+
+    @property
+    def warns_of_fix_sec(self) -> float:
+        """When an attempt to fix what CI found is warned of its time: two thirds of it, unless that is set."""
+        return self.fix_warn_sec or self.fix_sec * 2 / 3
 
     @property
     def follows_ci(self) -> bool:
@@ -181,7 +190,7 @@ class Delivery:
     `merges` are the task's own commits in the run's branch, the newest last; `commit` is that one, or a later tip of
     the branch that was pushed with it inside. `onto` is what the branch was at before the push. `place` is when it was
     merged, compared with others. `waits_for` is the task that mends what CI found in that tip, where that is another.
-    `waived` is the commit that needs no green verdict of CI, and why.
+    `waived` is the commit that needs no green verdict of CI, why, and the `waived_cause` (see `CiWaived`).
     """
 
     milestone: Milestone = Milestone.WORKING
@@ -225,6 +234,7 @@ class Delivery:
     onto: str = ""
     waived: str = ""
     waived_why: str = ""
+    waived_cause: str = ""
 
     @property
     def needs_no_ci(self) -> bool:

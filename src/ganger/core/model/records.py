@@ -212,6 +212,7 @@ class TaskSpec:
     review: str = ""
     may_break: bool = False
     component: str = ""
+    expects_ci: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from ganger.core import events as ev
 from ganger.core.model.fast_replace import replace
-from ganger.core.model.ledger import NO_RULES
 from ganger.core.model.records import Budget, RunState, Spending, TaskState, Totals
 from ganger.core.times import seconds_between
 
@@ -112,13 +111,9 @@ def task_refusal(budget: Budget, task: TaskState, wanted: Reservation) -> str:
 
 
 def time_limit(state: RunState, task: str, now: str) -> float:
-    """How long an attempt may take: its own limit, that of a mend of CI (D06), and what is left of the run's and the
-    task's wall time."""
+    """How long an attempt may take: its own limit, and what is left of the run's and the task's wall time."""
     own = state.tasks[task].timeout_sec or state.specs[task].timeout_sec
     limits = [own]
-    mending = state.tasks[task].delivery
-    if mending is not None and mending.fixing:
-        limits.append(state.repos.get(state.specs[task].repo, NO_RULES).fix_sec)
     if state.budget.wall_sec is not None:
         limits.append(state.budget.wall_sec - active_seconds(state, now))
     if state.budget.task_wall_sec is not None:

@@ -46,6 +46,7 @@ def _spec(task: Task) -> TaskSpec:
         repo=str(meta.get("repo", "")),
         component=component if isinstance(component := meta.get("component"), str) else "",
         review=str(meta.get("review", "")),
+        expects_ci=meta.get("expects_ci"),
     )
 
 

@@ -35,6 +35,8 @@ def delivery_sentence(event: object) -> str:
             return f"{task}: CI of {sha[:_SHORT]} is {finding}{jobs}: {why}"
         case ev.CiJudged(task=task, sha=sha, verdict=verdict, why=why):
             return f"{task}: CI is {verdict} for {sha[:_SHORT]}: {why}"
+        case ev.CiWaived(task=task, sha=sha, cause="not_expected", why=why):
+            return f"{task}: CI is not expected for {sha[:_SHORT]} by setting: {why}"
         case ev.CiWaived(task=task, sha=sha, why=why):
             return f"{task}: {sha[:_SHORT]} needs no green verdict of CI: {why}"
         case ev.MirrorProved(task=task, sha=sha, how=how):
@@ -47,7 +49,8 @@ def delivery_sentence(event: object) -> str:
 
 
 def _way(how: str) -> str:
-    return "an empty commit" if how == "empty_commit" else "a rerun"
+    words = {"empty_commit": "an empty commit", "cancel": "stopping its run and a rerun"}
+    return words.get(how, "a rerun")
 
 
 def _request_sentence(event: object) -> str:

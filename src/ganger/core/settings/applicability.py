@@ -44,6 +44,7 @@ class Circumstances:
     forge: str = ""
     mirror_command: bool = False
     auto_merge: bool = False
+    expects_ci: bool = True
     webhooks: bool = False
     reviews: frozenset[str] = frozenset()
     repos: bool = False
@@ -131,6 +132,9 @@ A_FORGE = Need(
     "a forge",
     "no forge is asked: delivery.forge names none, or nothing is delivered",
     lambda given: given.delivers and given.forge not in ("", "command"),
+)
+EXPECTED = Need(
+    "`expects_ci`", "delivery.expects_ci is false: no push needs a run, whatever it changes", lambda g: g.expects_ci
 )
 COMMANDS = Need(
     "`forge` = `command`",
@@ -244,7 +248,11 @@ _DELIVERY = (
     *_rows("delivery", "url project", GIT, A_FORGE),
     SettingRow("delivery.required_jobs", (GIT, CI), guards=_ANY),
     SettingRow("delivery.base_red", (GIT, A_FORGE, CI), idle=("stop",)),
-    *_rows("delivery", "ci_events retriggers fixes ask_after fix_sec appear_sec ci_sec ci_warn_sec", GIT, CI),
+    SettingRow("delivery.expects_ci", (GIT, A_FORGE, CI), idle=(True,)),
+    SettingRow("delivery.ci_paths_ignore", (GIT, A_FORGE, CI, EXPECTED)),
+    *_rows(
+        "delivery", "ci_events retriggers fixes ask_after fix_sec fix_warn_sec appear_sec ci_sec ci_warn_sec", GIT, CI
+    ),
     *_rows("delivery", "ci_most_sec", GIT, CI),
     *_rows("delivery", "jobs reruns", GIT, COMMANDS),
     SettingRow("delivery.mirror_job", (GIT, MIRROR_JOB)),
@@ -335,6 +343,7 @@ METADATA: tuple[SettingRow, ...] = (
     SettingRow("metadata.files_read", (HIDING,), idle=([],)),
     SettingRow("metadata.repo", (REPOS,)),
     SettingRow("metadata.review", (GIT,), guards=("person", "agent"), idle=("none",)),
+    SettingRow("metadata.expects_ci", (GIT, A_FORGE, CI), idle=(True,)),
     SettingRow("metadata.may_break_interface", (GIT, INTERFACE), idle=(False,)),
     SettingRow("metadata.complexity", (stronger("high_complexity"),), idle=("low", "medium")),
     *(
@@ -417,6 +426,7 @@ def _judge(row: SettingRow, key: str, value: object, circumstances: Collection[C
 ORDERED: tuple[tuple[str, str, str], ...] = (
     ("health.working_warn_sec", "health.working_sec", "the limit comes before its warning, so nobody is warned"),
     ("health.heartbeat_sec", "health.stale_sec", "a worker that beats as asked would be called stalled"),
+    ("delivery.fix_warn_sec", "delivery.fix_sec", "the limit comes before its warning, so nobody is warned"),
     ("delivery.ci_warn_sec", "delivery.ci_sec", "the limit comes before its warning, so nobody is warned"),
     (
         "delivery.ci_sec",

@@ -179,7 +179,8 @@ def _ci_waived(state: RunState, _n: str, task: TaskState, event: ev.CiWaived, at
     now = task.delivery
     assert now is not None
     state.proved[now.repo] = event.sha
-    now = replace(now, waived=event.sha, waived_why=event.why, substate="ci_finishing", waits_for="")
+    now = replace(now, waived=event.sha, waived_why=event.why, waived_cause=event.cause)
+    now = replace(now, substate="ci_finishing", waits_for="")
     return replace(task, delivery=now)
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ganger.core import events as ev
+from ganger.core.delivery.expected_ci import NOT_EXPECTED
 from ganger.core.delivery.shared_pushes import BASE_RED, PUSH_REFUSED, TAKEN_OUT
 from ganger.core.model.ci import Ci, Finding, chosen
 from ganger.core.model.ledger import CI, MIRRORED
@@ -20,6 +21,7 @@ from ganger.core.scheduling.quota import after_success
 from ganger.core.vocabulary import FailureClass, TaskStatus
 from ganger.engine.attempt_context import Failed
 from ganger.engine.delivery.ci.culprits import Culprits
+from ganger.engine.delivery.ci.expected import ExpectedCi
 from ganger.engine.delivery.ci.failure import CiTrouble
 from ganger.engine.delivery.ci.merged_commit import LandedCi
 from ganger.engine.delivery.ci.red_before import RedBefore
@@ -55,8 +57,9 @@ class Delivering:
         self.remarks = StatusComment(at)
         self.merged_branch = MergedBranch(at)
         self.pushing = Pushing(at, train)
-        self.waiting = CiWaiting(at)
-        self.again = CiAgain(at, self.pushing)
+        self.expected = ExpectedCi(at, shares=train is not None)
+        self.again = CiAgain(at, self.pushing, self.expected)
+        self.waiting = CiWaiting(at, self.expected, self.again.stop_stuck)
         self.trouble = CiTrouble(at.case, at.outlet)
         self.base = RedBefore(at, self.trouble)
         self.unread = UnreadWorkflow(at, self.trouble, culprits)
@@ -157,6 +160,8 @@ class Delivering:
                 self.at.following.forget(sha)
             if finding.ci is Ci.GREEN:
                 await self._green(sha, finding)
+                return
+            if await self.expected.waived(sha, finding):
                 return
             finding = await self._hidden(sha, finding)
             if await self.unread.is_nobodys(sha, finding):
@@ -276,7 +281,8 @@ class Delivering:
             shown = ", ".join(run.url or f"run {run.id}" for run in runs)
             parts.append(f"CI green, {now.passed} of {now.total} jobs ({shown})")
         elif CI in rules.completion and now.waived == now.commit:
-            parts.append(f"not green by CI: {now.waived_why}")
+            told = "CI not expected by setting" if now.waived_cause == NOT_EXPECTED else "not green by CI"
+            parts.append(f"{told}: {now.waived_why}")
         if MIRRORED in rules.completion:
             parts.append(f"mirrored ({'command' if rules.mirror_command else rules.mirror_job})")
         if now.request is not None and now.request.number:

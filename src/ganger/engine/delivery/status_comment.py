@@ -6,6 +6,7 @@ import hashlib
 
 from ganger.core import events as ev
 from ganger.core.control.reviews import WANTED
+from ganger.core.delivery.expected_ci import NOT_EXPECTED
 from ganger.core.delivery.public_text import quoted, unmarked
 from ganger.core.model.records import RunState
 from ganger.engine.delivery.context import DeliveryContext
@@ -57,7 +58,9 @@ def remark_text(state: RunState, name: str) -> str:
         f"- verified by {quoted(one_line(spec.verify_profile, 200))} before it was pushed: "
         + (", ".join(f"{unmarked(step.name)} {step.outcome}" for step in task.verify_steps) or "passed"),
     ]
-    if now.finding:
+    if now.waived == now.commit and now.waived_cause == NOT_EXPECTED:
+        lines.append(f"- CI: not expected by setting ({unmarked(one_line(now.waived_why, _MOST_SAID))})")
+    elif now.finding:
         jobs = f", {now.passed} of {now.total} required jobs passed" if now.total else ""
         runs = [run.url for run in now.runs if run.url and run.sha == now.commit]
         lines.append(f"- CI: {now.finding}{jobs}" + (f" ({runs[-1]})" if runs else ""))

@@ -12,6 +12,7 @@ from ganger.core.model.records import RunState
 from ganger.core.model.workers import Checkpoint
 from ganger.core.scheduling.health import Act, HealthPolicy, Signs, What, last_sign, look
 from ganger.core.signs import context_pct
+from ganger.core.state.apply_delivery import rules_of
 from ganger.core.times import stamp
 from ganger.engine.attempt_outcome import speaks_for_itself
 from ganger.engine.resources.live_attempts import LiveAttempt, LiveAttempts
@@ -63,7 +64,7 @@ class WorkerMonitor:
             if post.ending or not self._is_current(post):
                 continue
             signs = await self._signs(post)
-            found = look(self._health, signs, post.watch)
+            found = look(self._health_of(post), signs, post.watch)
             post.watch = found.watch
             due = min(due, found.again_at)
             for act in found.acts:
@@ -71,6 +72,14 @@ class WorkerMonitor:
             self._keep_stand(post, signs)
             self._say_unsaid(post, signs)
         return due
+
+    def _health_of(self, post: LiveAttempt) -> HealthPolicy:
+        """D14: a fix of what CI found has a time of its own."""
+        delivery = self._state.tasks[post.task].delivery
+        if delivery is None or not delivery.fixing:
+            return self._health
+        rules = rules_of(self._state, post.task)
+        return replace(self._health, working_sec=rules.fix_sec, working_warn_sec=rules.warns_of_fix_sec)
 
     def _is_current(self, post: LiveAttempt) -> bool:
         return self._tools.journal.is_open(post.task, post.fence) and self._state.tasks[post.task].step == "agent"

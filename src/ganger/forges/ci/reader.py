@@ -27,6 +27,8 @@ class Rung(Protocol):
 
     async def rerun(self, run: RunFact) -> bool: ...
 
+    async def cancel(self, run: RunFact) -> bool: ...
+
 
 def with_jobs(run: RunFact, jobs: Sequence[JobFact], digest: str, *, whole: bool = True) -> RunFact:
     """A run that is over before its jobs are is not asked for the last time: `asked` stays empty until they are.
@@ -51,7 +53,8 @@ async def job_log(site: Site, path: str) -> str:
     return "" if answer.status in GONE else answer.text
 
 
-async def run_again(site: Site, path: str) -> bool:
+async def ordered(site: Site, path: str) -> bool:
+    """Whether the forge does what is asked of a run."""
     answer = await site.ask(ForgeAsk("POST", path, repeats=False), also=(400, 403, 404, 405, 409, 410, 422))
     return 200 <= answer.status < 300
 

@@ -197,6 +197,9 @@ class StatusRuns:
     async def rerun(self, run: RunFact) -> bool:
         return False
 
+    async def cancel(self, run: RunFact) -> bool:
+        return False
+
     async def _read_tasks(self, wanted: set[str]) -> None:
         page = self._turns.next()
         page = self._turns.newest if page == BY_NAME else page

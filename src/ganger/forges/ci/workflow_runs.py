@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from ganger.core.model.ci import JobFact, RunFact
 from ganger.forges.api import Site
-from ganger.forges.ci.reader import NEVER_BEGAN, deleted, job_log, run_again, unfinished, with_jobs
+from ganger.forges.ci.reader import NEVER_BEGAN, deleted, job_log, ordered, unfinished, with_jobs
 from ganger.forges.ci.run_list import ListCall, RunList
 from ganger.forges.ci.words import GITEA_STATUS, GITHUB_STATUS, Table, github
 from ganger.forges.untrusted import Row, number, row, text
@@ -21,9 +21,10 @@ class Dialect:
     size: int
     size_name: str
     reruns: bool = True
+    cancels: bool = False
 
 
-GITHUB = Dialect(GITHUB_STATUS, 100, "per_page")
+GITHUB = Dialect(GITHUB_STATUS, 100, "per_page", cancels=True)
 GITEA = Dialect(GITEA_STATUS, 50, "limit")
 GITEA_WITHOUT_RERUN = Dialect(GITEA_STATUS, 50, "limit", reruns=False)
 
@@ -71,7 +72,10 @@ class WorkflowRuns:
         if not self._dialect.reruns:
             return False
         how = "rerun-failed-jobs" if unfinished(run) else "rerun"
-        return await run_again(self._site, f"R/actions/runs/{run.id}/{how}")
+        return await ordered(self._site, f"R/actions/runs/{run.id}/{how}")
+
+    async def cancel(self, run: RunFact) -> bool:
+        return self._dialect.cancels and await ordered(self._site, f"R/actions/runs/{run.id}/cancel")
 
     def _run(self, found: Row) -> RunFact | None:
         said = github(text(found, "status"), text(found, "conclusion"), self._dialect.statuses)

@@ -143,6 +143,9 @@ class CommandForge:
                 await self._keep(record.again())
             return True
 
+    async def cancel(self, run: RunFact) -> bool:
+        return False
+
     async def find_request(self, branch: str, into: str) -> Request | None:
         return None
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
+from ganger.core.delivery.ci_files import workflow_files
 from ganger.workspaces.git.git import (
     Git,
     GitCall,
@@ -244,6 +245,7 @@ _WORDS = (
 _SETTINGS = ("core.bigFileThreshold=16m", "diff.renameLimit=1000", "diff.noprefix=false", "diff.mnemonicPrefix=false")
 _CUT = "\n[… the rest is not shown]\n"
 _PIECE = 1 << 16
+_MOST_WORKFLOWS = 50
 
 
 def files_of(git: Git, commit: str) -> list[str]:
@@ -251,6 +253,21 @@ def files_of(git: Git, commit: str) -> list[str]:
     words = ("diff-tree", "-r", "-z", "--no-commit-id", "--name-only", "--root", "--no-renames")
     answer = git.ask(*words, "--diff-merges=first-parent", require_object(commit), doing="reading a change")
     return [os.fsdecode(name) for name in answer.out.split(b"\0") if name]
+
+
+def files_between(git: Git, base: str, tip: str) -> list[str]:
+    """The paths in which the trees of two commits differ."""
+    words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", require_object(base), require_object(tip))
+    answer = git.ask(*words, doing="comparing two commits")
+    return [os.fsdecode(name) for name in answer.out.split(b"\0") if name]
+
+
+def ci_texts(git: Git, commit: str) -> list[str]:
+    """What the workflow files of a commit say."""
+    answer = git.ask("ls-tree", "-r", "-z", "--name-only", require_object(commit), doing="looking for workflows")
+    names = [os.fsdecode(name) for name in answer.out.split(b"\0") if name]
+    asked = [f"{commit}:{name}" for name in workflow_files(names)[:_MOST_WORKFLOWS]]
+    return [git.ask("cat-file", "blob", name, doing="reading a workflow").text for name in asked]
 
 
 def diff_text(git: Git, base: str, commit: str, most_bytes: int) -> str:

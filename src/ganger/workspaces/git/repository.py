@@ -25,7 +25,16 @@ from ganger.workspaces.git.checkouts import BRANCH, Checkouts, Pool, Recipe, Tem
 from ganger.workspaces.git.commit import Attempts
 from ganger.workspaces.git.git import GitCall, check_version, damaged, failed, is_object, require_object
 from ganger.workspaces.git.landing import Leftover
-from ganger.workspaces.git.objects import Commit, ObjectReader, Who, diff_text, files_of, write_commit
+from ganger.workspaces.git.objects import (
+    Commit,
+    ObjectReader,
+    Who,
+    ci_texts,
+    diff_text,
+    files_between,
+    files_of,
+    write_commit,
+)
 from ganger.workspaces.git.rebase import (
     first_parents,
     fork_point,
@@ -149,6 +158,12 @@ class GitRepository:
 
     async def files_of(self, commit: str) -> Sequence[str]:
         return await self._do(files_of, self._git, commit)
+
+    async def files_between(self, base: str, tip: str) -> Sequence[str]:
+        return await self._do(files_between, self._git, base, tip)
+
+    async def ci_texts(self, commit: str) -> Sequence[str]:
+        return await self._do(ci_texts, self._git, commit)
 
     async def message(self, commit: str) -> str:
         return await self._do(self._message, require_object(commit))

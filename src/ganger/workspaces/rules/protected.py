@@ -6,6 +6,7 @@ import unicodedata
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from ganger.core.path_patterns import glob_match, path_match
 from ganger.errors import Fault, InputError
 
 GIT_FILES = (
@@ -130,42 +131,6 @@ def folded(name: str) -> str:
 def folded_parts(path: str) -> tuple[str, ...]:
     """Folded components; split again, because a compatibility form can turn into a slash."""
     return tuple("/".join(folded(part) for part in path.split("/")).split("/"))
-
-
-def glob_match(pattern: str, name: str) -> bool:
-    """`*` and `?` inside one component. Only the last star is retried, so the time is bounded by the product of the
-    lengths."""
-    at = star = mark = 0
-    starred = False
-    position = 0
-    while position < len(name):
-        if at < len(pattern) and pattern[at] == "*":
-            starred, star, mark = True, at, position
-            at += 1
-        elif at < len(pattern) and pattern[at] in ("?", name[position]):
-            at += 1
-            position += 1
-        elif starred:
-            mark += 1
-            at, position = star + 1, mark
-        else:
-            return False
-    return all(sign == "*" for sign in pattern[at:])
-
-
-def path_match(segments: tuple[str, ...], parts: tuple[str, ...], *, below: bool) -> bool:
-    """A rooted pattern against a path; `**` is any number of parts, and `below` counts what lies under a match."""
-    reached = {0}
-    for segment in segments:
-        if segment == "**":
-            reached = set(range(min(reached), len(parts) + 1))
-        else:
-            reached = {i + 1 for i in reached if i < len(parts) and glob_match(segment, parts[i])}
-        if not reached:
-            return False
-    if segments[-1] == "**":
-        reached.discard(min(reached))
-    return bool(reached) if below else len(parts) in reached
 
 
 def _checked(pattern: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ganger.core import events as ev
+from ganger.core.delivery.expected_ci import NOT_EXPECTED
 from ganger.core.delivery.request_merges import LandedRequest, judge_landed
 from ganger.core.logs.ci_logs import faults
 from ganger.core.model.ci import Finding, RunFact
@@ -110,11 +111,16 @@ class LandedCi:
             await self._red(known, finding, runs)
         elif verdict is LandedRequest.GREEN:
             await self.at.case.record(*self._moved(known, self.at.rules.branch), *self._green(known, finding, runs))
-        elif known.same:
+        elif known.same or self._needed_none(known):
             await self._stands(known, finding.why)
         else:
             why = f"{known.merged[:12]} holds more than what was tested, and CI gave no verdict on it: {finding.why}"
             raise self.at.outside("landed untested", self.at.told(why, "look at CI of that branch"))
+
+    def _needed_none(self, known: RequestRef) -> bool:
+        """Whether no CI was expected of the change itself; the rest of it is what the target had."""
+        now = self.at.now
+        return now.waived == known.tested and now.waived_cause == NOT_EXPECTED
 
     async def _stands(self, known: RequestRef, why: str) -> None:
         await self.at.case.record(ev.LandedUnjudged(self.at.case.task, self.at.case.number, known.merged, why))

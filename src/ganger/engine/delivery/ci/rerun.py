@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from ganger.core import events as ev
-from ganger.core.delivery.shared_pushes import MEND, NEW_TIP, SUPERSEDED, is_free
+from ganger.core.delivery.expected_ci import NO_RUN
+from ganger.core.delivery.shared_pushes import CANCEL, MEND, NEW_TIP, STUCK, SUPERSEDED, is_free, was_stuck
 from ganger.core.model.ci import OVER, UNSETTLED, Ci, Finding, RunFact, Word, chosen, judge, mark
+from ganger.engine.delivery.ci.expected import ExpectedCi
 from ganger.engine.delivery.ci.wait import NEVER_STARTED
 from ganger.engine.delivery.context import DeliveryContext, passes
 from ganger.engine.delivery.pollers.ci import CiLook
@@ -21,22 +24,54 @@ _WHAT_STARTS_IT = (
 
 
 class CiAgain:
-    def __init__(self, at: DeliveryContext, pushing: Pushing) -> None:
-        self.at, self.pushing = at, pushing
+    def __init__(self, at: DeliveryContext, pushing: Pushing, expected: ExpectedCi) -> None:
+        self.at, self.pushing, self.expected = at, pushing, expected
+        self._own_turn = asyncio.Lock()
 
     async def once_more(self, finding: Finding) -> None:
         """D04: once per cause, so often in all; never on a red run."""
-        now, cause = self.at.now, finding.cause or finding.ci.value
+        now, cause = self.at.now, await self._cause(finding)
         if finding.ci in (Ci.CANCELLED, Ci.ABSENT) and await self.is_superseded():
             return
-        if cause == NEVER_STARTED:
-            raise self.at.outside("CI never started", self.at.told(finding.why, _WHAT_STARTS_IT))
+        vain = await self.expected.no_push_helps(now.commit) if cause == NO_RUN else ""
+        if cause == NEVER_STARTED or vain:
+            why = f"{finding.why}; {vain}" if vain else finding.why
+            raise self.at.outside("CI never started", self.at.told(why, _WHAT_STARTS_IT))
         used = [one for one in now.retriggered if not is_free(one)]
         if cause in used or len(used) >= self.at.rules.retriggers:
             done = f"CI was run again for {', '.join(used)} already" if used else "CI is not run again by itself here"
             raise self.at.outside(cause, self.at.told(finding.why, f"look at the job on the forge ({done})"))
         if not await self._rerun_once(self._runs_of(finding), cause):
             await self.empty_commit(cause)
+
+    async def _cause(self, finding: Finding) -> str:
+        if finding.ci is Ci.CANCELLED:
+            async with self.stopping:
+                if was_stuck(self.at.case.state, self.at.case.spec.repo, self.at.now.commit):
+                    return STUCK
+        return finding.cause or finding.ci.value
+
+    @property
+    def stopping(self) -> asyncio.Lock:
+        """Whoever holds it may stop a run, or begin it again."""
+        return self._own_turn if self.pushing.train is None else self.pushing.train.rerunning
+
+    async def stop_stuck(self, sha: str, finding: Finding, waited_sec: float) -> None:
+        """D14: a run that waits and does not move is stopped once, and begins again as one that was cancelled."""
+        case, rules = self.at.case, self.at.rules
+        used = [one for one in self.at.now.retriggered if not is_free(one)]
+        async with self.stopping:
+            if was_stuck(case.state, case.spec.repo, sha) or len(used) >= rules.retriggers:
+                return
+            runs = [run for run in self._runs_of(finding) if run.word not in OVER]
+            if not any([await self._stop(run) for run in runs]):
+                return
+            why = f"CI has not moved for {waited_sec / 60:.0f} min: {finding.why}; it is stopped, to run again"
+            names = " ".join(run.id for run in runs)
+            await case.record(
+                ev.LimitWarned(case.task, case.number, "ci_stuck", why),
+                ev.RetriggerIntended(case.task, case.number, sha, STUCK, CANCEL, names),
+            )
 
     async def is_superseded_by_others(self) -> bool:
         train = self.pushing.train
@@ -113,6 +148,12 @@ class CiAgain:
             return False
         await case.record(ev.Retriggered(case.task, case.number, sha, cause, "rerun"))
         return True
+
+    async def _stop(self, run: RunFact) -> bool:
+        assert self.at.following is not None
+        forge = self.at.following.forge
+        call = self.at.unless_stopped
+        return await self.at.sending.patiently(self.at.case.task, lambda: call(forge.cancel(run)), self.at.rules.ci_sec)
 
     async def _run_again(self, run: RunFact) -> bool:
         assert self.at.following is not None

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from ganger.core import events as ev
+from ganger.core.delivery.expected_ci import NO_RUN
 from ganger.core.model.ci import MISSING_JOB, UNSETTLED, Ci, Finding, RunFact, Word, is_stale, judge, with_unread
 from ganger.core.model.ledger import TAKEN_UP
 from ganger.core.times import unix_time
+from ganger.engine.delivery.ci.expected import ExpectedCi
 from ganger.engine.delivery.context import DeliveryContext, passes
 from ganger.engine.delivery.pollers.ci import CiLook
 
@@ -17,16 +19,22 @@ _SOONEST_SEC = 0.05
 _HEED_SEC = 2.0
 
 
+Unstick = Callable[[str, Finding, float], Awaitable[None]]
+
+
 class CiWaiting:
-    def __init__(self, at: DeliveryContext) -> None:
-        self.at = at
+    def __init__(self, at: DeliveryContext, expected: ExpectedCi, unstick: Unstick) -> None:
+        """`unstick` is told of CI that waits and does not move: the commit, what was found, and for how long."""
+        self.at, self.expected, self.unstick = at, expected, unstick
         self._since, self._early = ("", 0.0, 0.0), 0
+        self._moved: tuple[object, float] = ((), 0.0)
 
     async def settled(self, sha: str) -> Finding:
         """Waits until time alone does not bring another finding, or it is over time."""
         assert self.at.following is not None
         seen, late, green, self._early = 0, -1, -1, 0
         title = (await self.at.sending.repository.message(sha)).partition("\n")[0].strip()
+        unexpected = await self.expected.unexpected(sha)
         while True:
             self.at.heed()
             look = await self.at.following.look(sha, self.at.now.runs, after=seen, wait_sec=self._wait_sec())
@@ -37,8 +45,11 @@ class CiWaiting:
             runs = [with_unread(run, title, self.at.rules.required_jobs) for run in runs]
             old = [_held(run) for run in look.runs if is_stale(run, self.at.now.stale)]
             finding = self._unless_early(judge(sha, [*runs, *old], self.at.rules.ci_rules), look)
+            if unexpected and finding.ci is Ci.ABSENT:
+                finding = replace(finding, why=f"{finding.why}, and none is expected: {unexpected}")
             if look.looks:
                 await self.seen(sha, runs, finding)
+                await self._mind_stuck(sha, runs, finding)
             unsure = finding.ci is Ci.GREEN and not self.at.rules.required_jobs
             if not look.looks:
                 # What an earlier lead saw may have changed since: it is no finding before it was looked at once.
@@ -53,6 +64,17 @@ class CiWaiting:
             if isinstance(over, Finding):
                 return over
             late = over
+
+    async def _mind_stuck(self, sha: str, runs: Sequence[RunFact], finding: Finding) -> None:
+        """Whether anything moved since the last look; what only waits for `ci_sec` is stuck."""
+        now, stand = self.at.tools.clock.monotonic(), (sha, self.at.now.pushed_at, *map(_stand, runs))
+        if stand != self._moved[0] or finding.ci is not Ci.WAITING or not runs:
+            self._moved = (stand, now)
+            return
+        waited = now - self._moved[1]
+        if waited >= self.at.rules.ci_sec:
+            self._moved = (stand, now)
+            await self.unstick(sha, finding, waited)
 
     def _unless_early(self, finding: Finding, look: CiLook) -> Finding:
         """Runs of one push do not all appear at once: what only misses a job is believed when there was time for it,
@@ -147,8 +169,12 @@ class CiWaiting:
         that CI can start. Else another push is nobody's cure (D05)."""
         own = [fact.what for fact in self.at.now.facts if fact.commit == sha]
         if TAKEN_UP in own or any(what.startswith("found on") for what in own):
-            return Finding(Ci.ABSENT, f"no run began for {sha[:12]}, which was on the remote before", cause="no_run")
+            return Finding(Ci.ABSENT, f"no run began for {sha[:12]}, which was on the remote before", cause=NO_RUN)
         return Finding(Ci.ABSENT, f"CI never started for {sha[:12]} on {self.at.now.branch}", cause=NEVER_STARTED)
+
+
+def _stand(run: RunFact) -> object:
+    return run.id, run.attempt, run.word, run.raw, tuple((job.id, job.name, job.word, job.raw) for job in run.jobs)
 
 
 def _held(run: RunFact) -> RunFact:

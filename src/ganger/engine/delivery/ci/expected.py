@@ -1,0 +1,126 @@
+"""Asks git and the ledger whether a run of CI is expected for a pushed commit, and whether a push starts one at all."""
+
+from __future__ import annotations
+
+from ganger.core import events as ev
+from ganger.core.delivery.ci_files import go_by_paths
+from ganger.core.delivery.expected_ci import (
+    NOT_EXPECTED,
+    had_run,
+    has_run_before,
+    is_red,
+    may_go_by_paths,
+    told_of,
+    unexpected_by,
+    unexpected_for,
+    unproved,
+    was_pushed_again,
+)
+from ganger.core.model.ci import Ci, Finding
+from ganger.core.model.ledger import TAKEN_UP
+from ganger.engine.delivery.context import DeliveryContext, passes
+
+
+class ExpectedCi:
+    def __init__(self, at: DeliveryContext, *, shares: bool) -> None:
+        """`shares`: others' changes go to the same branch, so that a push holds more than one."""
+        self.at, self.shares = at, shares
+        self.state, self.repo, self.repository = at.case.state, at.case.spec.repo, at.sending.repository
+
+    async def waived(self, sha: str, finding: Finding) -> bool:
+        """Whether no run began, none was expected, and that is on record."""
+        case = self.at.case
+        if finding.ci is not Ci.ABSENT or self.at.now.finding != Ci.ABSENT or had_run(self.at.now, sha):
+            return False
+        if not (why := await self.unexpected(sha)):
+            return False
+        why = f"{why}, and no run began within {self.at.rules.appear_sec:g} s"
+        await case.record(ev.CiWaived(case.task, case.number, sha, NOT_EXPECTED, why))
+        return True
+
+    async def unexpected(self, sha: str) -> str:
+        """Why no run is expected for it; empty where one is. What a push holds of other tasks counts like the own."""
+        if not self._is_asked():
+            return ""
+        proved, names = self._proved, {self.at.case.task: self.at.now.merges}
+        names |= unproved(self.state, self.repo) if self.shares else {}
+        found = ""
+        for name, commits in names.items():
+            mine = name == self.at.case.task
+            if not mine and not await self._holds(sha, commits, proved):
+                continue
+            spec = self.state.specs[name]
+            why = "" if is_red(self.state, name) else unexpected_by(spec, self.at.rules)
+            if not why and may_go_by_paths(spec, self.at.rules) and not is_red(self.state, name):
+                why = await self._by_paths(sha)
+            if not why:
+                return ""
+            found = why if mine else found
+        return found
+
+    def _is_asked(self) -> bool:
+        spec, rules = self.at.case.spec, self.at.rules
+        return bool(unexpected_by(spec, rules)) or may_go_by_paths(spec, rules)
+
+    @property
+    def _proved(self) -> str:
+        return self.state.proved.get(self.repo, "") if self.shares else ""
+
+    async def _holds(self, sha: str, commits: tuple[str, ...], proved: str) -> bool:
+        """Whether any of them is in `sha` and not in what is proved."""
+        for one in commits:
+            if await self.repository.is_ancestor(one, sha) and not (
+                proved and await self.repository.is_ancestor(one, proved)
+            ):
+                return True
+        return False
+
+    async def _by_paths(self, sha: str) -> str:
+        base = await self._base(sha)
+        if not base:
+            return ""
+        if base == sha:
+            return told_of(self.state, sha)
+        return unexpected_for(await self.repository.files_between(base, sha), self.at.rules)
+
+    async def _base(self, sha: str) -> str:
+        """What was there before anything that still has to be proved; empty where that cannot be told."""
+        if not self.shares:
+            target = await self.at.unless_stopped(self.at.outlet.remote.fetch(self.at.rules.branch))
+            return await self.repository.fork_point(sha, target) if target else ""
+        proved, onto = self._proved, self.at.now.onto
+        if proved and await self.repository.is_ancestor(proved, sha):
+            return proved
+        if not onto or onto == sha or not await self.repository.is_ancestor(onto, sha):
+            return ""
+        for commits in unproved(self.state, self.repo).values():
+            if await self._holds(onto, commits, ""):
+                return ""
+        return onto
+
+    # --- a commit of nothing ----------------------------------------------------------------------------------------
+
+    async def no_push_helps(self, sha: str) -> str:
+        """Why another commit would start no run either; empty where it may."""
+        if was_pushed_again(self.at.now):
+            return "a commit of nothing was pushed for it before, and is not pushed a second time"
+        if go_by_paths(await self.repository.ci_texts(sha)):
+            return "its workflows go by changed paths, and a commit of nothing changes none"
+        taken_up = any(fact.what == TAKEN_UP and fact.commit == sha for fact in self.at.now.facts)
+        if not taken_up or has_run_before(self.state, self.repo) or await self._ran_below(sha):
+            return ""
+        return f"no run is known of anything pushed to {self.at.now.branch}, so another commit would start none"
+
+    async def _ran_below(self, sha: str) -> bool:
+        """Whether CI ran for what the branch held before."""
+        onto, following = self.at.now.onto, self.at.following
+        if self.at.rules.style == "request" or onto in ("", sha) or following is None:
+            return False
+        following.begin(onto)
+        try:
+            look = await following.look(onto, (), after=0, wait_sec=self.at.outlet.poll_most_sec)
+        finally:
+            following.forget(onto)
+        if look.trouble is not None and not passes(look.trouble):
+            raise look.trouble
+        return any(run.event in self.at.rules.events for run in look.runs)
