@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from tests.cli.cli_project import CONFIG, ganger, make_project
 
 JOBS = '[delivery.jobs]\ntest = ["make"]\nmirror = ["push"]\n'
 GIT = '[workspace]\nmode = "local-git"\n'
+MIRRORED = '[delivery]\ncompletion = ["ci", "mirrored"]\nforge = "github"\n'
 NO_REQUESTS = "there are no change requests where CI is a local command"
 
 
@@ -38,6 +40,9 @@ NO_REQUESTS = "there are no change requests where CI is a local command"
         (GIT + '[delivery]\nbranch_name = "{task}/{who}"\n', "delivery.branch_name", "only {run} and {task}"),
         (GIT + '[delivery]\nbranch_name = "a:{task}"\n', "delivery.branch_name", "git takes no branch"),
         (GIT + '[delivery]\nbranch_name = "/{task}.lock"\n', "delivery.branch_name", "git takes no branch"),
+        (GIT + MIRRORED + "expects_ci = false\n", "delivery.expects_ci", "the mirror job is part of CI"),
+        (GIT + MIRRORED + 'ci_paths_ignore = ["*.md"]\n', "delivery.ci_paths_ignore", "the mirror job is part of CI"),
+        (GIT + '[delivery]\nci_paths_ignore = ["!a.md"]\n', "delivery.ci_paths_ignore", "begins with '!'"),
         ("[delivery]\nwebhook_port = 8765\n", "delivery.webhook_secret_env", "unsigned webhooks can come from anyone"),
     ],
 )
@@ -60,6 +65,17 @@ def test_a_repositorys_own_settings_are_judged_over_the_projects(tmp_path: Path)
     assert [(fault.code, fault.path) for fault in found] == [
         ("DELIVERY_UNFIT", "ganger.toml:repos.app.delivery.mirror_job")
     ]
+
+
+def test_a_task_cannot_do_without_ci_where_a_job_of_it_mirrors(tmp_path: Path) -> None:
+    """D01 D04: named at the task."""
+    root = make_project(tmp_path)
+    (root / "ganger.toml").write_text(CONFIG + GIT + MIRRORED)
+    manifest = json.loads((root / "manifest.json").read_text())
+    manifest["tasks"][0]["metadata"] = {"expects_ci": False}
+    (root / "manifest.json").write_text(json.dumps(manifest))
+    found = check_project(load_project(root, environ={})).faults
+    assert [(fault.code, fault.path) for fault in found] == [("DELIVERY_UNFIT", "tasks[0].metadata.expects_ci")]
 
 
 def test_the_code_can_be_explained(tmp_path: Path) -> None:

@@ -69,10 +69,9 @@ def test_a_lead_that_is_killed_while_it_waits_decides_the_same_afterwards(tmp_pa
     with pytest.MonkeyPatch.context() as patch, serving(row.flavour, scene.world) as server:
         patch.setenv("LOOPBACK_TOKEN", row.token)
         project = scene.project(server)
-        lead = project.start()
-        until(lambda: project.folder.database.exists() and "ci_seen" in project.happened("a"), beside=lead)
-        lead.kill()
-        lead.wait()
+        with project.start() as lead:
+            until(lambda: scene.world.looks >= 5, beside=lead)
+            lead.kill()
         text = project.ganger("why", "a").stdout
         assert "none is expected: delivery.expects_ci = false" in text, text
         assert project.run() == 0

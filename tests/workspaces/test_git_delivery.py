@@ -158,3 +158,23 @@ def test_a_look_at_every_object_finds_planted_damage(ground: Ground) -> None:
     with pytest.raises(GangerError) as caught:
         ground.do(ground.repository.check())
     assert caught.value.code == "REPO_DAMAGED" and str(ground.settings.store) in caught.value.message
+
+
+def test_what_two_commits_differ_in_has_both_names_of_a_renamed_file_and_both_sides_of_a_merge(ground: Ground) -> None:
+    """D01 D05: nothing leaves a folder without a trace."""
+    head, folder = ground.head(), ground.place("a").folder
+    (folder / "docs").mkdir()
+    (folder / "src/two.py").rename(folder / "docs/two.py")
+    moved, theirs = ground.take("a").commit, _change(ground, "b", "src/b.py", "b\n")
+    both = ground.do(ground.repository.join(moved, theirs, "both", AT))
+    assert isinstance(both, Rebased)
+    between = lambda base, tip: ground.do(ground.repository.files_between(base, tip))  # noqa: E731
+    assert sorted(between(head, moved)) == ["docs/two.py", "src/two.py"]
+    assert sorted(between(head, both.commit)) == ["docs/two.py", "src/b.py", "src/two.py"]
+    assert sorted(between(theirs, both.commit)) == ["docs/two.py", "src/two.py"]
+
+
+def test_the_workflows_of_a_commit_are_read(ground: Ground) -> None:
+    """D05: those that a push can start, as that commit has them."""
+    head = ground.head()
+    assert list(ground.do(ground.repository.ci_texts(head))) == []
