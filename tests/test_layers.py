@@ -62,8 +62,8 @@ ORDER: Mapping[str, str] = {
         parser
     """,
     "core": """
-        plain_values vocabulary names times signs agent_output settings prompts model events command_result failures
-        money planning logs delivery verify masking state sentences healing scheduling control replay
+        plain_values vocabulary names times path_patterns signs agent_output settings prompts model events
+        command_result failures money planning logs delivery verify masking state sentences healing scheduling control replay
     """,
     "engine": """
         files change_strategy stop_guard journal log_masks prompts verification resources attempt_context merging

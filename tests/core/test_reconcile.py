@@ -24,7 +24,7 @@ OTHER: dict[str, Any] = {
     "strong": ("security",), "repo": "core", "review": "person", "component": "A001",
     "context_refs": ("new.md",), "role": "judge", "max_attempts": 1, "widened_attempts": 9, "retry_on": ("timeout",),
     "writes": ("f",), "allow_shrinkage": True, "creates": ("f",), "modifies": ("f",), "expected": ("f",),
-    "reads": ("f",), "may_change_gates": True, "may_break": True,
+    "reads": ("f",), "may_change_gates": True, "may_break": True, "expects_ci": False,
 }  # fmt: skip
 
 

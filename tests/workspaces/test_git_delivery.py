@@ -161,7 +161,7 @@ def test_a_look_at_every_object_finds_planted_damage(ground: Ground) -> None:
 
 
 def test_what_two_commits_differ_in_has_both_names_of_a_renamed_file_and_both_sides_of_a_merge(ground: Ground) -> None:
-    """D01 D05: nothing leaves a folder without a trace."""
+    """G03: nothing leaves a folder without a trace."""
     head, folder = ground.head(), ground.place("a").folder
     (folder / "docs").mkdir()
     (folder / "src/two.py").rename(folder / "docs/two.py")
@@ -175,6 +175,6 @@ def test_what_two_commits_differ_in_has_both_names_of_a_renamed_file_and_both_si
 
 
 def test_the_workflows_of_a_commit_are_read(ground: Ground) -> None:
-    """D05: those that a push can start, as that commit has them."""
+    """G03: those that a push can start, as that commit has them."""
     head = ground.head()
     assert list(ground.do(ground.repository.ci_texts(head))) == []
