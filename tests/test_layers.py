@@ -63,7 +63,8 @@ ORDER: Mapping[str, str] = {
     """,
     "core": """
         plain_values vocabulary names times path_patterns signs agent_output settings prompts model events
-        command_result failures money planning logs delivery verify masking state sentences healing scheduling control replay
+        command_result failures money planning logs delivery verify masking state sentences healing scheduling
+        control replay
     """,
     "engine": """
         files change_strategy stop_guard journal log_masks prompts verification resources attempt_context merging

@@ -85,8 +85,8 @@ WAITING = [
         more="ci_warn_sec = 0.3\nci_sec = 0.7\nci_most_sec = 2\nretriggers = 0\n", says="not through"),
     judged("CI that does not move where no run can be stopped", pushes=((STUCK,),), ends=EXTERNAL,
         more="ci_warn_sec = 0.3\nci_sec = 0.7\nci_most_sec = 2\n", says="not through", never=("retrigger_intended",)),
-    judged("three tasks whose CI does not move: one rerun for all", pushes=((STUCK,), (GREEN,)), flavour="github", more=SOON,
-        tasks=3, most=3, reruns=1, fixes=None),
+    judged("three tasks whose CI does not move: one rerun for all", pushes=((STUCK,), (GREEN,)), flavour="github",
+        more=SOON, tasks=3, most=3, reruns=1, fixes=None),
 ]  # fmt: skip
 HEALTH = "\n[health]\nlook_sec = 0.05\nactive_sec = 0.6\nstall_sec = 30\n"
 TALKS = [*({"text": f"step {n}", "delay": 0.25} for n in range(12)), edits({"a.txt": "mended\n"})]
