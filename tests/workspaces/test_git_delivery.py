@@ -160,6 +160,10 @@ def test_a_look_at_every_object_finds_planted_damage(ground: Ground) -> None:
     assert caught.value.code == "REPO_DAMAGED" and str(ground.settings.store) in caught.value.message
 
 
+def _between(ground: Ground, base: str, tip: str) -> list[str]:
+    return sorted(ground.do(ground.repository.files_between(base, tip)))
+
+
 def test_what_two_commits_differ_in_has_both_names_of_a_renamed_file_and_both_sides_of_a_merge(ground: Ground) -> None:
     """G03: nothing leaves a folder without a trace."""
     head, folder = ground.head(), ground.place("a").folder
@@ -168,10 +172,9 @@ def test_what_two_commits_differ_in_has_both_names_of_a_renamed_file_and_both_si
     moved, theirs = ground.take("a").commit, _change(ground, "b", "src/b.py", "b\n")
     both = ground.do(ground.repository.join(moved, theirs, "both", AT))
     assert isinstance(both, Rebased)
-    between = lambda base, tip: ground.do(ground.repository.files_between(base, tip))  # noqa: E731
-    assert sorted(between(head, moved)) == ["docs/two.py", "src/two.py"]
-    assert sorted(between(head, both.commit)) == ["docs/two.py", "src/b.py", "src/two.py"]
-    assert sorted(between(theirs, both.commit)) == ["docs/two.py", "src/two.py"]
+    assert _between(ground, head, moved) == ["docs/two.py", "src/two.py"]
+    assert _between(ground, head, both.commit) == ["docs/two.py", "src/b.py", "src/two.py"]
+    assert _between(ground, theirs, both.commit) == ["docs/two.py", "src/two.py"]
 
 
 def test_the_workflows_of_a_commit_are_read(ground: Ground) -> None:
