@@ -1,4 +1,4 @@
-"""What a command does to a run, how it is refused, and how its words are read."""
+"""What a command does to a run, how it is refused, and how its arguments are read."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _LONGEST_TEXT = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What a command does. Refused ones do nothing but say why."""
+    """What a command does. A refused command does nothing and says why."""
 
     outcome: str
     events: tuple[ev.Event, ...] = ()
 
 
 class Refusal(Exception):
-    """Why a command cannot be done, and what could be done instead."""
+    """Why a command cannot be done, and what can be done instead."""
 
 
 def task_named(state: RunState, data: Mapping[str, object]) -> str:
@@ -43,7 +43,7 @@ def text_of(data: Mapping[str, object], key: str) -> str:
 
 
 def number_of(value: object) -> float:
-    """A number or its text; NaN for everything else."""
+    """A number, or the number a text holds; NaN for everything else."""
     try:
         number = math.nan if isinstance(value, bool) else float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):

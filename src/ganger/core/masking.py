@@ -1,8 +1,8 @@
-"""Values that were handed on purpose, taken out of texts by what they are: plain, quoted, escaped, encoded or cut off.
+"""Replaces values that were passed on purpose, recognised by content: plain, quoted, escaped, encoded or cut off.
 
-Which values are worth it: those of at least 8 characters (6 where their name says that they are secret) that are no
-single word or number and stand in nothing that is known to all, such as the manifest. A shorter or more ordinary one
-would be found in every text. The values live in the memory of the process that was given them and nowhere else.
+Values are replaced if they have at least 8 characters (6 if their name says that they are secret), are not a single
+word or number, and do not appear in anything public, such as the manifest. A shorter or more ordinary value would be
+found in every text. The values live only in the memory of the process that received them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _Event = TypeVar("_Event")
 
 
 class Hit(NamedTuple):
-    """A stretch of a text that holds the value of a variable."""
+    """A range of a text that holds the value of a variable."""
 
     start: int
     end: int
@@ -37,7 +37,7 @@ class Hit(NamedTuple):
 
 
 class Masker:
-    """`secrets` are values by the names of their variables; what stands in one of the `clear` texts is no secret."""
+    """`secrets` are values by the names of their variables; what appears in one of the `clear` texts is not secret."""
 
     def __init__(self, secrets: Mapping[str, str] | None = None, *, clear: Iterable[str] = ()) -> None:
         known = "\0".join(clear)
@@ -60,17 +60,17 @@ class Masker:
 
     @property
     def longest(self) -> int:
-        """Bytes of the longest form."""
+        """The length of the longest form, in bytes."""
         return max(map(len, self._bytes), default=0)
 
     def text(self, text: str) -> str:
-        """Its time is that of one search for each form of each value."""
+        """Takes the time of one search for each form of each value."""
         if not self._forms or not text:
             return text
         return _without(text, sorted([*_whole(text, self._forms), *_parts(text, self._cut)]))
 
     def data(self, data: bytes) -> bytes:
-        """The same for bytes, which stay as they are otherwise."""
+        """The same for bytes, which otherwise stay as they are."""
         return self.text(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape") if self else data
 
     def hits(self, data: bytes) -> list[Hit]:
@@ -78,11 +78,11 @@ class Masker:
         return sorted(_whole(data, self._bytes)) if self._bytes else []
 
     def event(self, event: _Event) -> _Event:
-        """An event without them; the very same one where there are none."""
+        """An event without them; the same object if it holds none."""
         return cast("_Event", self.within(event)) if self._forms else event
 
     def within(self, value: Any) -> Any:
-        """Every text of a value that is made of dataclasses, tuples, lists and tables; the very same where none is."""
+        """Every text in a value made of dataclasses, tuples, lists and tables; the same object if nothing changes."""
         if isinstance(value, str):
             return value if isinstance(value, Enum) else self.text(value)
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -112,7 +112,7 @@ NOTHING = Masker()
 
 
 def is_worth_masking(name: str, value: str) -> bool:
-    """Whether a value can be taken out of texts without taking ordinary words out of them."""
+    """Whether a value can be replaced without replacing ordinary words too."""
     if is_secret_name(name):
         return len(value) >= SHORTEST_BY_NAME
     if len(value) < SHORTEST or len(set(value)) == 1:
@@ -123,7 +123,7 @@ def is_worth_masking(name: str, value: str) -> bool:
 
 
 def forms_of(value: str) -> Iterator[str]:
-    """Base64 gives three texts for one value, by what stands before it; their ends depend on their neighbours."""
+    """Base64 gives three texts for one value, depending on what precedes it; their ends depend on their neighbours."""
     raw = value.encode("utf-8", "surrogatepass")
     yield value
     yield from dict.fromkeys((json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], repr(value)[1:-1]))
@@ -137,12 +137,12 @@ def forms_of(value: str) -> Iterator[str]:
 
 
 def _quoted(raw: bytes, safe: bytes) -> str:
-    """As in an address."""
+    """As in a URL."""
     return "".join(chr(sign) if sign in _PLAIN or sign in safe else f"%{sign:02X}" for sign in raw)
 
 
 def _pieces(name: str, value: str) -> Iterator[str]:
-    """The value itself, and what of it can stand alone: the lines of a key, a header's words, an address's password."""
+    """The value itself, and its parts that can appear alone: the lines of a key, a header's words, a URL's password."""
     whole = value.strip()
     if is_worth_masking(name, whole):
         yield whole
@@ -170,7 +170,7 @@ def _whole(text: Any, forms: Mapping[Any, str]) -> Iterator[Hit]:
 
 
 def _parts(text: str, values: Mapping[str, str]) -> Iterator[Hit]:
-    """Values that were cut off: at an end of the text as little as can be told, elsewhere the half of one."""
+    """Values that were cut off: at an end of the text even a short part counts, elsewhere only half of a value."""
     for value, name in values.items():
         half, size = max(_ANCHOR, (len(value) + 1) // 2), len(text)
         for at in _found(text, value[:half]):
@@ -194,7 +194,7 @@ def _found(text: str, part: str, begin: int = 0) -> Iterator[int]:
 
 
 def _agree(text: str, value: str, least: int) -> int:
-    """How many characters they begin with are the same, of which the `least` are known."""
+    """How many leading characters are the same, of which `least` are already known to be."""
     return next(
         (n for n in range(least, min(len(text), len(value))) if text[n] != value[n]), min(len(text), len(value))
     )

@@ -1,4 +1,4 @@
-"""Task ids as file names: readable for ordinary ids, harmless for any."""
+"""Task ids as file names: readable for ordinary ids, safe for all."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import string
 
 _PLAIN = frozenset(string.ascii_letters + string.digits + "._-")
 _LONGEST = 120
-# Git takes no two dots in a row, none at the end, and no name that ends like a lock of its own.
+# Git allows no two dots in a row, no dot at the end, and no name that ends like its own locks.
 _NOT_IN_REFS = re.compile(r"\.(?=\.|lock$|$)")
 
 
 def file_stem(task_id: str) -> str:
-    """A name that is unique per id, cannot leave its folder and fits every file system."""
+    """A name that is unique per id, stays in its folder and is valid on every file system."""
     stem = "".join(c if c in _PLAIN else "".join(f"%{b:02X}" for b in c.encode("utf-8", "replace")) for c in task_id)
     if stem.startswith((".", "-")):
         stem = f"%{ord(stem[0]):02X}{stem[1:]}"
@@ -24,7 +24,7 @@ def file_stem(task_id: str) -> str:
 
 
 def branch_stem(task_id: str) -> str:
-    """The same as a part of a branch's name: unique per id, and git takes it."""
+    """The same for a part of a branch name: unique per id, and valid for git."""
     return _NOT_IN_REFS.sub("%2E", file_stem(task_id)).replace("~", "+")
 
 
@@ -41,7 +41,7 @@ def ci_log(task_id: str, attempt: int) -> str:
 
 
 def review_log(task_id: str, attempt: int, again: int = 0) -> str:
-    """A reviewer that was lost or misunderstood is asked again, with a log of its own."""
+    """A reviewer that was lost or misunderstood is asked again, with its own log."""
     return f"logs/{file_stem(task_id)}.review.{attempt}.{again + 1}.log"
 
 
@@ -50,7 +50,7 @@ def review_prompt(task_id: str, attempt: int, again: int = 0) -> str:
 
 
 def reviews_folder(task_id: str) -> str:
-    """Where a reviewer of the task works; nothing of the project is there."""
+    """Where a reviewer of the task works; it holds nothing of the project."""
     return f"reviews/{file_stem(task_id)}"
 
 
@@ -59,7 +59,7 @@ def prompt_file(task_id: str, attempt: int) -> str:
 
 
 def repo_place(repo: str) -> str:
-    """Where a repository has its workspaces, checkouts and pool, from the run's folder; the project's own is there."""
+    """Where a repository has its workspaces, checkouts and pool, from the run's folder; the project's own are there."""
     return f"repos/{file_stem(repo)}" if repo else ""
 
 
@@ -73,7 +73,7 @@ def backup_folder(task_id: str, attempt: int) -> str:
 
 
 def saved_folder(task_id: str, attempt: int) -> str:
-    """Work in the project's own folder that did not count."""
+    """Work in the project's own folder that was not accepted."""
     return f"saved/{file_stem(task_id)}.{attempt}"
 
 
@@ -83,7 +83,7 @@ def edits_folder(task_id: str, attempt: int) -> str:
 
 
 def shared_folder() -> str:
-    """What all agents of a kind may read, over all runs."""
+    """What all agents of a kind may read, across runs."""
     return "agents"
 
 
@@ -92,7 +92,7 @@ def merge_log(number: int) -> str:
 
 
 def healer_log(number: int, again: int = 0) -> str:
-    """A healer that was lost or misunderstood is asked again, with a log of its own."""
+    """A healer that was lost or misunderstood is asked again, with its own log."""
     return f"logs/healer.{number}.log" if not again else f"logs/healer.{number}.{again + 1}.log"
 
 
@@ -101,7 +101,7 @@ def healer_prompt(number: int, again: int = 0) -> str:
 
 
 def desk_folder(task_id: str, attempt: int) -> str:
-    """Where a worker leaves what it could not say, and those that can only write files say everything."""
+    """Where a worker spools what it could not send; workers that can only write files leave everything here."""
     return f"desks/{file_stem(task_id)}.{attempt}"
 
 

@@ -1,4 +1,4 @@
-"""Values of frozen dataclasses made again from plain JSON ones."""
+"""Frozen dataclasses rebuilt from plain JSON values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Build = Callable[[Any], object]
 
 @cache
 def builder(kind: Any) -> Build:
-    """Fields that are unknown are left out, missing ones take their default."""
+    """Unknown fields are left out; missing ones take their default."""
     origin, args = typing.get_origin(kind), typing.get_args(kind)
     if origin in (types.UnionType, typing.Union):
         inner = builder(next(arg for arg in args if arg is not type(None)))

@@ -1,7 +1,7 @@
-"""A recorded run held against today's core: wherever the engine decided something, what would be decided now?
+"""Compares a recorded run with today's core: wherever the engine decided something, what would it decide now?
 
-The state always follows the record. After a first divergence the record shows what another decision led to, so later
-ones say only that the two roads are still apart.
+The state always follows the record. After a first divergence the record follows another decision, so later
+divergences only say that the two still differ.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Replayed:
 
 
 def replay(events: Iterable[ev.Recorded], amend: Amend | None = None) -> Replayed:
-    """Feeds the events to today's core; `amend` puts other settings in the place of the recorded ones."""
+    """Feeds the events to today's core; `amend` replaces the recorded settings with others."""
     work = _Replay()
     rows = [replace(row, event=_amended(row.event, amend)) for row in events] if amend else list(events)
     place = 0
@@ -75,7 +75,7 @@ def replay(events: Iterable[ev.Recorded], amend: Amend | None = None) -> Replaye
 
 
 def amendment(settings: Iterable[tuple[str, str]]) -> Amend:
-    """Other values for settings of [policy] and [budget]; raises Refusal for one that makes no sense."""
+    """Other values for settings of [policy] and [budget]; raises Refusal for an invalid one."""
     policy: dict[str, Any] = {}
     budget: dict[str, Any] = {}
     for key, text in settings:
@@ -83,7 +83,7 @@ def amendment(settings: Iterable[tuple[str, str]]) -> Amend:
             policy["heal_schedule"] = _schedule(text)
             continue
         if (key if "." in key else f"policy.{key}") not in SETTINGS:
-            raise Refusal(f"{key} decides nothing a replay could show; these do: {', '.join(SETTINGS)}")
+            raise Refusal(f"{key} decides nothing that a replay can show; these do: {', '.join(SETTINGS)}")
         full, value = read_setting(key, text)
         section, _, name = full.partition(".")
         (policy if section == "policy" else budget)[name] = value
@@ -113,7 +113,7 @@ def _claims(rows: Sequence[ev.Recorded], place: int) -> list[ev.Recorded]:
 
 
 def _is_claim(event: ev.Event) -> bool:
-    """A task that somebody's session asked for was given, not started: when it asks nobody decides."""
+    """A task that a session asked for was given, not started: the session decides when to ask."""
     return isinstance(event, ev.AttemptStarted) and not event.worker
 
 
@@ -143,7 +143,7 @@ _WORDS: dict[str, Callable[..., str]] = {
     "heal": lambda *tasks: f"heal {_listed(tasks)}" if tasks else "heal nothing",
     "abandon": lambda: "give up healing",
     "finish": lambda status: f"end the run as {status}",
-    "pay": lambda counter: f"{counter} pays",
+    "pay": lambda counter: f"{counter} is charged",
     "queue": lambda: "queue it again",
     "settle": lambda status, reason, final: (
         f"settle it {status}" + (f" ({reason})" if reason else "") + ("" if final else ", to be judged with its window")
@@ -179,7 +179,7 @@ def _decided(decisions: Sequence[Decision]) -> _Move:
 
 
 def _recorded(rows: Sequence[ev.Recorded]) -> _Move | None:
-    """The decision an event carries out; None for everything that only happened."""
+    """The decision an event carries out; None for events that only report something."""
     match rows[0].event:
         case ev.AttemptStarted(worker=""):
             return _Move("start", tuple(row.event.task for row in rows if isinstance(row.event, ev.AttemptStarted)))
@@ -192,7 +192,7 @@ def _recorded(rows: Sequence[ev.Recorded]) -> _Move | None:
     return None
 
 
-# After these nothing else can be decided than before them.
+# After these events, nothing else can be decided than before them.
 _INERT = (
     ev.AttemptLaunched,
     ev.AgentHeard,
@@ -296,7 +296,7 @@ class _Replay:
             self._compare(row, task, made, wanted)
 
     def _failure(self, row: ev.Recorded, event: ev.AttemptFailed) -> None:
-        """Which counter pays, and what must follow for this task."""
+        """Which counter is charged, and what must follow for this task."""
         cls, task = known_class(event.failure_class), self.state.tasks.get(event.task)
         if cls is None or task is None:
             return
@@ -335,7 +335,7 @@ def _settled(status: TaskStatus, reason: object = None, *, final: bool = True) -
 
 
 def _is_beginning(made: _Move, today: _Move, following: ev.Event | None) -> bool:
-    """Whether this is today's decision, or the first part of one that is recorded in several pieces."""
+    """Whether this is today's decision, or the first part of one that is recorded in several parts."""
     if made == today:
         return True
     part = made.kind == today.kind == "start" and today.what[: len(made.what)] == made.what
@@ -343,7 +343,7 @@ def _is_beginning(made: _Move, today: _Move, following: ev.Event | None) -> bool
 
 
 def _seconds(at: str) -> float:
-    """A moment at which the decision was certainly due: what is recorded has lost everything below a microsecond."""
+    """A moment at which the decision was certainly due: recorded times have no fraction of a microsecond."""
     return datetime.fromisoformat(at).timestamp() + 1e-6 if at else 0.0
 
 
@@ -352,7 +352,8 @@ def _seconds(at: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """A log a run has kept, and whose; a healer's has no task. `tries` are the times that healer was asked before."""
+    """A log that a run has kept, and its task; a healer's has none. `tries` counts how often that healer was asked
+    before."""
 
     agent: str
     path: str
@@ -366,7 +367,7 @@ _Key = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Reread:
-    """What reading the logs again found. `missing` are logs that are gone."""
+    """What reading the logs again found. `missing` are logs that no longer exist."""
 
     answers: int
     missing: tuple[str, ...]
@@ -374,7 +375,7 @@ class Reread:
 
 
 def reread(events: Iterable[ev.Recorded], extract: Extract) -> Reread:
-    """Reads every recorded answer again with today's parser; `extract` gives None where the log is gone."""
+    """Reads every recorded answer again with today's parser; `extract` gives None if the log is gone."""
     logs: dict[_Key, Log] = {}
     answers, missing, found = 0, [], []
     for row in events:
@@ -407,7 +408,7 @@ _NOTHING: _Key = ("", 0)
 
 
 def _answered(event: ev.Event) -> tuple[_Key, str]:
-    """Which answer an event records, and what it was taken for."""
+    """Which answer an event records, and how it was understood."""
     match event:
         case ev.ResultAccepted(task=task, attempt=number, status=status, repaired=repaired, writes=writes):
             return (task, number), _accepted(status, writes, repaired=repaired)

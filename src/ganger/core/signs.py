@@ -1,7 +1,7 @@
-"""What an agent's output tells while it works: the same few signs for every kind of agent, whatever its own words are.
+"""What an agent's output reveals while it works: the same few signs for every kind of agent, whatever its format.
 
-A reader turns output into signs; `Heard` is what they come to. Nothing here is believed: signs explain an attempt that
-has no result, they never make one good.
+A reader turns output into signs; `Heard` is their sum. Nothing here is believed: signs explain an attempt without a
+result, they never make one good.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """Text of the model. `part`: it goes on where the last part ended; else it is a message of its own."""
+    """Text from the model. `part`: it continues the last part; else it is a separate message."""
 
     text: str
     part: bool = False
@@ -62,8 +62,8 @@ class Tokens:
     """What was used. None: the agent does not say.
 
     `input` is everything that was sent, cached or not; `cache_read` and `cache_write` are parts of it. `step`: of one
-    call of the model, to be added up; else the sum of this process. `session_tokens`, `session_usd`: a running total
-    of the whole session, also of processes before this one. `doubted`: what was told and cannot be, in its own words.
+    model call, to be added up; else the sum of this process. `session_tokens`, `session_usd`: a running total
+    of the whole session, including earlier processes. `doubted`: reported figures that are impossible, as reported.
     """
 
     input: int | None = None
@@ -81,7 +81,7 @@ class Tokens:
 class Limited:
     """A rate limit or an empty account. `reset_at` is a Unix time where the agent knows it.
 
-    `final`: the agent has given up. `empty`: no waiting helps, somebody must pay.
+    `final`: the agent has given up. `empty`: waiting does not help, the account needs money.
     """
 
     text: str
@@ -92,7 +92,7 @@ class Limited:
 
 @dataclass(frozen=True, slots=True)
 class Retrying:
-    """The agent tries again by itself after trouble with its model."""
+    """The agent retries by itself after trouble with its model."""
 
     text: str
     status: int | None = None
@@ -101,7 +101,7 @@ class Retrying:
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """A tool was refused. `rule`: not for want of a permission but because it left the place it may work in."""
+    """A tool was refused. `rule`: not because a permission is missing but because it left the folder it may work in."""
 
     tool: str
     about: str = ""
@@ -110,14 +110,14 @@ class Denied:
 
 @dataclass(frozen=True, slots=True)
 class LoginMissing:
-    """No key, a wrong one, or nobody is logged in."""
+    """The key is missing or wrong, or the agent is not logged in."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """How full the model's context is; `window` is 0 where it is not known."""
+    """How full the model's context is; `window` is 0 if unknown."""
 
     used: int
     window: int = 0
@@ -125,7 +125,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Alive:
-    """It answered when it was asked whether it still is there; it tells nothing else."""
+    """It answered a probe that asks whether it is alive; this says nothing else."""
 
 
 How = Literal[
@@ -147,19 +147,19 @@ How = Literal[
 class Over:
     """The agent's own last word.
 
-    success    it believes it is through; `text` is its answer
-    network    the model could not be reached, broke off, was overloaded or spoke nonsense
-    refused    the model would not do it
-    length     the answer was cut at the longest the model may give
+    success    it believes it is finished; `text` is its answer
+    network    the model could not be reached, broke off, was overloaded or answered nonsense
+    refused    the model refused
+    length     the answer reached the model's length limit
     turns      its own limit of turns, calls or time
     budget     its own limit of money
-    aborted    somebody ended it
+    aborted    it was interrupted
     no_session there is no such session to continue
-    unfit      the model does not take the conversation as it stands: too long, or broken
-    usage      the program does not take these arguments or settings
+    unfit      the model does not accept the conversation: too long, or broken
+    usage      the program does not accept these arguments or settings
     error      anything else
 
-    `broken`: of a conversation that is `unfit` not the length but the order is wrong.
+    `broken`: the conversation is `unfit` because of its order, not its length.
     """
 
     how: How
@@ -186,7 +186,7 @@ Sign = (
 
 @dataclass(slots=True)
 class Heard:
-    """Everything an agent's output came to so far. `errors_in_a_row`: of its model, since it last got anywhere."""
+    """The sum of an agent's output so far. `errors_in_a_row`: of its model, since it last made progress."""
 
     session: str = ""
     model: str = ""
@@ -217,7 +217,7 @@ class Heard:
 
     @property
     def answer(self) -> str:
-        """The text in which the result is looked for: the last message, or all since the last tool if it has none."""
+        """The text that may hold the result: the last message, or everything after the last tool if that has none."""
         last = self.over.text if self.over is not None and self.over.how == "success" and self.over.text else ""
         last = last or (self.messages[-1] if self.messages else "")
         if _holds_block(last) or self.over is None or self.over.how != "success":
@@ -286,15 +286,15 @@ class Heard:
 
 
 def _holds_block(text: str) -> bool:
-    """A mark alone, or the beginning of a block, says nothing that the messages before it did not say."""
+    """A mark alone, or the beginning of a block, adds nothing to the messages before it."""
     ends = ((fence.end.decode(), text.find(fence.start.decode())) for fence in (TASK_RESULT, HEAL_DECISION))
     return any(start >= 0 and text.find(end, start) >= 0 for end, start in ends)
 
 
 def context_pct(heard: Heard, window_default: int = 0) -> float:
-    """How full the model's context is, of 100; 0 where that is not known.
+    """How full the model's context is, of 100; 0 if unknown.
 
-    `window_default` counts where the agent does not tell its own. One that already holds more has another.
+    `window_default` counts if the agent does not report its own. A context that already holds more must be larger.
     """
     told = heard.context
     if told is None:
@@ -304,7 +304,7 @@ def context_pct(heard: Heard, window_default: int = 0) -> float:
 
 
 def _sane(sign: Sign) -> Sign:
-    """Agents may print anything: what is beyond all measure is as good as not said."""
+    """Agents may print anything: an impossible figure counts as missing."""
     match sign:
         case Session(name):
             return sign if _SESSION.fullmatch(name) else Session("")
@@ -342,7 +342,7 @@ def _count(value: int | None) -> int | None:
 
 
 def _within(value: float | None, most: float) -> float | None:
-    """Also what is no number at all fails the comparison."""
+    """A value that is not a number also fails the comparison."""
     return value if value is None or 0 <= value <= most else None
 
 

@@ -1,4 +1,4 @@
-"""Moments as events carry them."""
+"""Timestamps in the format of events."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ def seconds_between(earlier: str, later: str) -> float:
 
 
 def stamp(seconds: float) -> str:
-    """A Unix time as events carry it."""
+    """A Unix time in the format of events."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")[:-6] + "Z"
 
 
 def unix_time(at: str) -> float:
-    """The Unix time of a moment as events carry it; 0 for none."""
+    """The Unix time of a timestamp in an event; 0 for none."""
     return datetime.fromisoformat(at).timestamp() if at else 0.0

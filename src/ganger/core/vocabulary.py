@@ -1,4 +1,4 @@
-"""The words of the system: statuses, reasons, classes. Nothing else is ever written as one of these."""
+"""The words of the system: statuses, reasons, classes. These words mean nothing else anywhere."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class TaskStatus(StrEnum):
     ESCALATED = "ESCALATED"
 
 
-# What a person should look at first comes first.
+# What needs a person most comes first.
 NEEDS_FIRST = (
     TaskStatus.ESCALATED,
     TaskStatus.BLOCKED,
@@ -32,7 +32,7 @@ class RunStatus(StrEnum):
 
 
 class WorkerState(StrEnum):
-    """One process on one attempt; the last three are off the road."""
+    """One process on one attempt; the last three are abnormal."""
 
     SPAWNED = "SPAWNED"
     EXECUTING = "EXECUTING"

@@ -1,1 +1,1 @@
-"""Effects in order: what happens to one run and to one attempt."""
+"""Effects in order: what happens to a run and to each attempt."""

@@ -1,4 +1,4 @@
-"""One attempt as its parts see it: whose it is, what is known of it, what it reports, and how it fails."""
+"""One attempt as its parts see it: its task, its state, what it reports, and how it fails."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HALTING = frozenset({"SECRET_FOUND", "INTERFACE_BROKEN"})
 
 
 class Failed(Exception):
-    """Leaves the attempt's road with a classified failure. `account`: what its account was refused for, `key` or
+    """Ends the attempt with a classified failure. `account`: what its account was refused for, `key` or
     `credit`; empty where it was not."""
 
     def __init__(self, failed: Failure) -> None:
@@ -37,22 +37,22 @@ class Failed(Exception):
         self.question = ""
         self.escalated = False
         self.sent_back = False
-        # `goes_on`: who made the change can mend it, in the same session. `refused`: nothing of it is to be taken over.
+        # `goes_on`: the same session can fix its change. `refused`: nothing of the change may be taken over.
         self.goes_on = False
         self.refused = False
-        # Its time was over in the midst of its work.
+        # It ran out of time while it was working.
         self.cut_off = False
         self.reset_at: float | None = None
         self.account = ""
 
 
 class Lost(Exception):
-    """The keeper died under the agent, or a power cut took its answer: nobody saw how it ended."""
+    """The keeper died under the agent, or a power cut took its answer: its end was not observed."""
 
 
 class RunningAttempt:
     def __init__(self, tools: RunResources, task: str, gate: StopGuard, *, again: bool) -> None:
-        """`again`: an earlier lead began it."""
+        """`again`: an earlier lead started it."""
         self.tools, self.gate, self.task, self.again = tools, gate, task, again
         self.state = tools.journal.state
         self.spec: TaskSpec = self.state.specs[task]
@@ -88,7 +88,7 @@ class RunningAttempt:
 
     @property
     def promised(self) -> tuple[str, ...]:
-        """The files that its task is to make, as far as it says so."""
+        """The files that its task must create, as far as it says so."""
         return (*(self.spec.creates or ()), *self.spec.expected)
 
     def record(self, *events: ev.Event) -> Awaitable[None]:
@@ -104,7 +104,7 @@ class RunningAttempt:
         return problem
 
     def refused(self, refusal: WriteRefused) -> Failed:
-        """A safeguard said no. A leaked key and an interface that others build on are no matter of another try."""
+        """A safeguard refused it. After a leaked key or a broken interface, another attempt does not help."""
         detail = f"{refusal.code}: {refusal.message}"
         cls = FailureClass.FATAL if refusal.code in _HALTING else FailureClass.POLICY_VIOLATION
         every = (refusal, *refusal.also)
@@ -148,14 +148,14 @@ class RunningAttempt:
         ]
 
     async def expect(self, missing: tuple[str, ...]) -> None:
-        """W04: expected files that did not come are a failure, or told."""
+        """W04: missing expected files are a failure, or are reported."""
         if missing and self.tools.expected_must_come:
             raise self.missing(missing)
         if missing:
             await self.record(ev.ExpectedMissing(self.task, self.number, missing))
 
     def missing(self, names: tuple[str, ...]) -> Failed:
-        """Expected files that did not come, where that is a failure."""
+        """Missing expected files, if they are a failure."""
         more = f" and {len(names) - 10} more" if len(names) > 10 else ""
         detail = f"expected files are missing: {', '.join(names[:10])}{more}"
         note = f"The change was not accepted. The task must also create:\n\n{_listed(names)}"
@@ -163,7 +163,7 @@ class RunningAttempt:
 
 
 def _refused_note(refusals: Sequence[WriteRefused]) -> str:
-    """Every path that stands in the way, so that the next attempt does not meet them one by one."""
+    """Every path that was refused, so that the next attempt does not meet them one by one."""
     lines = list(dict.fromkeys(f"{one_line(one.message, 400)} ({one.code})" for one in refusals))
     count = f"{len(lines)} refusals" if len(lines) > 1 else "one refusal"
     told = f"The change was not accepted: {count}. Nothing of it was kept in this folder. Do the task without:"

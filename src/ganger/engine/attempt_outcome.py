@@ -1,4 +1,4 @@
-"""What an attempt's end means when there is no answer to read: its worker's own words and Ganger's verdict on it."""
+"""What an attempt's end means without an answer to read: its worker's own words and Ganger's verdict on it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _LEFT = (*BY_PERSON, UNTOLD)
 
 
 class Left(Exception):
-    """The worker's part is over, its task is not: `context` (it saved its state), `ended`, `reassigned` or `skipped` by
-    a person, `answered` (what it had asked is answered), `untold` (whoever asked for it never learned that it has it).
+    """The worker is finished, its task is not: `context` (it saved its state), `ended`, `reassigned` or `skipped` by a
+    person, `answered` (its question is answered), `untold` (the session that asked never learned that it has the task).
     """
 
     def __init__(self, how: str, why: str) -> None:
@@ -25,7 +25,7 @@ class Left(Exception):
 
 
 class Waits(Exception):
-    """Nothing failed and nothing is left to do but for somebody else: a reviewer, or who halted the chain.
+    """Nothing failed, and the next step is someone else's: a reviewer's, or the person's who lifts a halt.
     `escalated`: a person has to decide between two that disagree."""
 
     def __init__(
@@ -47,14 +47,14 @@ class Waits(Exception):
 
 
 def heed_person(task: TaskState) -> None:
-    """What a person decided counts, whatever the worker said at its end."""
+    """A person's decision counts, whatever the worker said at its end."""
     worker = task.worker
     if worker is not None and worker.verdict in _LEFT:
         raise Left(worker.verdict, worker.why)
 
 
 def meaning(case: RunningAttempt, ended: Ended) -> Failed | None:
-    """Z07: why there is no answer, where Ganger itself or the worker said so; raises Left where somebody goes on."""
+    """Z07: why there is no answer, if Ganger itself or the worker said so; raises Left if another worker continues."""
     worker = case.now.worker
     if worker is None:
         return None
@@ -75,7 +75,7 @@ def meaning(case: RunningAttempt, ended: Ended) -> Failed | None:
 
 
 def _asked(case: RunningAttempt) -> Failed:
-    """Z06: it ended with a question. Whoever is answered begins again, but not for ever."""
+    """Z06: it ended with a question. A worker that gets an answer starts again, but not without limit."""
     asked = open_question(case)
     if asked is not None:
         problem = case.failed(FailureClass.BLOCKED_EXTERNAL, asked.kind, f"the worker asks: {asked.text}")
@@ -85,16 +85,16 @@ def _asked(case: RunningAttempt) -> Failed:
     before = {(q.kind, q.text) for q in every if q.attempt != case.number}
     again = next((q for q in every if q.attempt == case.number and (q.kind, q.text) in before), None)
     if again is not None:
-        return case.failed(FailureClass.PROMPT_GAP, again.kind, f"the worker asks what was answered: {again.text}")
+        return case.failed(FailureClass.PROMPT_GAP, again.kind, f"the worker asks again: {again.text}")
     times = len({q.attempt for q in every})
     if times > case.state.policy.checkpoints:
         detail = f"the worker ended with a question {times} times, and each was answered"
         return case.failed(FailureClass.PROMPT_GAP, "questions", detail)
-    raise Left("answered", "what its worker had asked is answered")
+    raise Left("answered", "its worker's question is answered")
 
 
 def open_question(case: RunningAttempt) -> Question | None:
-    """What this attempt's worker asked and nobody has answered yet."""
+    """What this attempt's worker asked and has no answer yet."""
     asked = case.state.questions.values()
     return next((q for q in asked if q.task == case.task and q.attempt == case.number and q.answer is None), None)
 
@@ -108,7 +108,7 @@ def speaks_for_itself(task: TaskState) -> bool:
 
 
 def result_of(name: str, task: TaskState) -> TaskResult:
-    """The report that never came, from the checkpoint; verification decides whether it is true."""
+    """The report that never came, rebuilt from the checkpoint; verification decides whether it is true."""
     known = task.checkpoint
     assert known is not None
     summary = known.summary or f"done: {', '.join(known.done)}"
@@ -116,5 +116,5 @@ def result_of(name: str, task: TaskState) -> TaskResult:
 
 
 def has_checkpoint(task: TaskState) -> bool:
-    """Whether its worker said where it stands, in this attempt."""
+    """Whether its worker saved its state in this attempt."""
     return task.checkpoint is not None and task.checkpoint.by == "worker" and task.checkpoint.attempt == task.attempts

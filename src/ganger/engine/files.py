@@ -1,4 +1,4 @@
-"""Files of a run: its folder, atomic replacement, and the lock of whoever leads it."""
+"""Files of a run: its folder, atomic replacement, and the lock of its lead."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from ganger.ports import Owner, Store
 class RunFolder:
     """Where one run keeps everything; names as users know them.
 
-    `shown` is where people look, if that is elsewhere, and `anchor` the folder above it from which on agents may have
-    put anything in its place: nothing is ever read there.
+    `shown` is where people look, if that is elsewhere, and `anchor` the folder above it. Below `anchor`, agents may
+    have replaced anything, so nothing there is ever read.
     """
 
     path: Path
@@ -56,8 +56,8 @@ class RunFolder:
         return self.path / "report.md"
 
     def make(self, *, passable: bool = False) -> None:
-        """Creates the folders; says plainly when the place cannot be written. `passable`: agents of another user have
-        to get through to what is theirs."""
+        """Creates the folders; says plainly when the place cannot be written. `passable`: agents of another user must
+        be able to reach what is theirs."""
         with named_os_errors(self.path):
             make_private(self.path, _PASSABLE if passable else _PRIVATE)
             for name in ("logs", "prompts", "backups"):
@@ -69,7 +69,7 @@ _OF_OTHERS = 0o077
 
 
 def make_private(folder: Path, mode: int = _PRIVATE) -> None:
-    """For nobody else to look into, also where an earlier version left it open."""
+    """Private, even if an earlier version left it open."""
     folder.parent.mkdir(parents=True, exist_ok=True, mode=mode)
     folder.mkdir(exist_ok=True, mode=mode)
     found = folder.stat()
@@ -89,7 +89,7 @@ def named_os_errors(path: Path) -> Iterator[None]:
             ) from error
         raise GangerError(
             f"{path}: cannot be written ({error.strerror})",
-            hint="choose another place with state_dir in ganger.toml, or mend its permissions",
+            hint="choose another place with state_dir in ganger.toml, or fix its permissions",
             code="NOT_WRITABLE",
         ) from error
 
@@ -98,7 +98,7 @@ _AS_FOUND = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def write_private(path: Path, text: str) -> None:
-    """What is written anew whenever it is missing: no care for a power cut, and for nobody else to read. A link or a
+    """Files that are rewritten whenever they are missing: no care for a power cut, and private. A link or a
     pipe that an agent put there is neither followed nor waited for."""
     opener = lambda name, flags: os.open(name, flags | _AS_FOUND, 0o600)  # noqa: E731
     with open(path, "w", encoding="utf-8", opener=opener) as file:
@@ -106,7 +106,7 @@ def write_private(path: Path, text: str) -> None:
 
 
 def open_log(path: Path) -> BinaryIO:
-    """A log, where a program without walls may have put anything else: what is no file is not waited for."""
+    """A log, which an agent without a sandbox may have replaced: only a regular file is read."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -115,7 +115,7 @@ def open_log(path: Path) -> BinaryIO:
 
 
 def clear_way(path: Path) -> None:
-    """A folder in the place of a file of Ganger's own was put there by an agent without walls, and makes way."""
+    """An agent without a sandbox may put a folder in the place of Ganger's own file; it is removed."""
     if path.is_dir() and not path.is_symlink():
         with named_os_errors(path):
             path.rename(path.with_name(f"{path.name}.{time.time_ns()}.aside"))
@@ -148,7 +148,7 @@ _NOT_OURS = frozenset(("work", "pool", "homes", "checks", "desks"))
 
 
 def sweep_unfinished(folder: Path) -> list[Path]:
-    """What processes left that were killed in `replace_file`, here and in what Ganger keeps just below."""
+    """Removes what processes left that were killed in `replace_file`, here and in Ganger's own folders just below."""
     swept = []
     for place in (folder, *_folders_in(folder)):
         for path in _temporary_in(place):
@@ -179,8 +179,8 @@ def _folders_in(folder: Path) -> list[Path]:
 
 # --- the lead -------------------------------------------------------------------------------------------------------
 #
-# A lock on lead.lock ends with the process that holds it; the lease in the store ends with time; the fence keeps out
-# whoever comes back after both. The lock file also says who holds it, and under which fence once it leads.
+# The lock on lead.lock ends with its process; the lease in the store ends with time; the fence rejects a lead that
+# returns after both. The lock file also says who holds it, and under which fence once it leads.
 
 LEASE_SEC = 15.0
 RENEW_SEC = 4.0
@@ -189,7 +189,7 @@ _GONE_MS = 10_000
 
 
 def boot_seconds() -> float:
-    """Seconds since the machine started, also those it slept: nobody can set this clock."""
+    """Seconds since the machine started, including sleep: no one can set this clock."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
@@ -241,7 +241,7 @@ def _read_holder(fd: int) -> _Holder | None:
     try:
         said = json.loads(os.pread(fd, 256, 0))
         if isinstance(said, int):
-            # Ganger 0.1 wrote its number alone.
+            # Ganger 0.1 wrote only its process number.
             return _Holder(Owner(said))
         pid, start_ticks, boot_id, host, fence = said
         return _Holder(Owner(int(pid), int(start_ticks), str(boot_id), str(host)), int(fence))
@@ -250,7 +250,7 @@ def _read_holder(fd: int) -> _Holder | None:
 
 
 def _locked(fd: int, tries: int = 20) -> bool:
-    """Somebody who only looks holds the lock for an instant, so a refusal counts only when it lasts."""
+    """A process that only looks holds the lock for an instant, so a refusal counts only if it lasts."""
     for _ in range(tries):
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -267,7 +267,7 @@ def is_led(folder: RunFolder) -> bool:
 
 
 def leader(folder: RunFolder) -> Owner | None:
-    """The living process that holds the lead of this run, as far as it has said who it is."""
+    """The living process that holds the lead of this run, as far as it has identified itself."""
     led, holder = _look(folder)
     return holder.owner if led and holder is not None else None
 
@@ -289,7 +289,7 @@ def _look(folder: RunFolder) -> tuple[bool, _Holder | None]:
 
 @contextlib.contextmanager
 def alone_in(state_dir: Path, run: str) -> Iterator[None]:
-    """One run at a time changes a folder in place: what one verifies the other would change under its hands."""
+    """One run at a time changes a folder in place: otherwise one run would change what the other verifies."""
     path = state_dir / "direct.lock"
     with named_os_errors(path):
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -312,9 +312,9 @@ def alone_in(state_dir: Path, run: str) -> Iterator[None]:
 def leading(
     folder: RunFolder, store: Store, *, lease_sec: float = LEASE_SEC, now: Callable[[], float] = boot_seconds
 ) -> Iterator[int]:
-    """One lead per run; yields its fence. Whoever led before is dead by then: one that let its lease run out is ended.
+    """One lead per run; yields its fence. The previous lead is dead by then: if its lease ran out, it is ended.
 
-    The lease must be prolonged with `store.renew(now(), lease_sec)` well before it ends.
+    The lease must be renewed with `store.renew(now(), lease_sec)` well before it ends.
     """
     path = folder.path / "lead.lock"
     with named_os_errors(path):
@@ -324,7 +324,7 @@ def leading(
         try:
             yield fence
         finally:
-            # What cannot be given back ends with this process.
+            # What cannot be returned ends with this process.
             with contextlib.suppress(OSError, GangerError):
                 _write_holder(fd, _Holder(this_process()))
                 store.release()
@@ -333,7 +333,7 @@ def leading(
 
 
 def _take(fd: int, run: str, store: Store, lease_sec: float, now: Callable[[], float]) -> int:
-    """The lock first, then the lease; the other way round only over one that let its lease run out."""
+    """The lock first, then the lease; in reverse only against a lead whose lease ran out."""
     me, alone = this_process(), _locked(fd)
     late = [] if alone else [_late_holder(fd, me, run)]
     over: list[Owner] = []
@@ -356,7 +356,7 @@ def _take(fd: int, run: str, store: Store, lease_sec: float, now: Callable[[], f
     try:
         fence = take()
     except StoreError:
-        # Asked about a living holder and not refused: its lease is over, and its unfinished write holds the store.
+        # The living holder did not refuse: its lease is over, and its unfinished write holds the store.
         if not over:
             raise
         _end(over, run)
@@ -364,7 +364,7 @@ def _take(fd: int, run: str, store: Store, lease_sec: float, now: Callable[[], f
     try:
         _end(late + over, run)
         if not alone and not _locked(fd, tries=200):
-            raise _refusal(run, "a process that cannot be named")
+            raise _refusal(run, "an unknown process")
     except GangerError:
         store.release()
         raise
@@ -376,7 +376,7 @@ def _late_holder(fd: int, me: Owner, run: str) -> Owner:
     """Who holds the lock, if it is a process of this machine that led: it can be ended once its lease is over."""
     holder = _read_holder(fd)
     if holder is None:
-        raise _refusal(run, "a process that has not said who it is")
+        raise _refusal(run, "a process that has not identified itself")
     owner = holder.owner
     local = (owner.host, owner.boot_id) == (me.host, me.boot_id)
     if not holder.fence or not local or owner.pid == me.pid or start_ticks(owner.pid) != owner.start_ticks:
@@ -394,7 +394,7 @@ def _refusal(run: str, who: str) -> RunLockedError:
 
 
 def _require_may_end(owner: Owner, run: str) -> None:
-    """The next lead must be able to end the last one: continued, it would go on writing files."""
+    """The next lead must be able to end the last one: if that continued, it would still write files."""
     try:
         os.kill(owner.pid, 0)
     except ProcessLookupError:
@@ -404,7 +404,7 @@ def _require_may_end(owner: Owner, run: str) -> None:
 
 
 def _end(owners: list[Owner], run: str) -> None:
-    """Returns once every one of them is gone. A descriptor is taken before looking, so no later process is hit."""
+    """Returns once all of them are gone. A descriptor is opened before looking, so no later process is hit."""
     for owner in owners:
         try:
             descriptor = os.pidfd_open(owner.pid)

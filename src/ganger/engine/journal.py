@@ -27,18 +27,18 @@ from ganger.core.vocabulary import TaskStatus
 from ganger.ports import Clock, Entry, Listener, Store
 
 _MENTIONED_WITHIN_SEC = 0.05
-# A snapshot costs time in proportion to the tasks, so it is made only after as many events as that is worth.
+# A snapshot costs time in proportion to the tasks, so it waits until enough events make it worthwhile.
 _SNAPSHOT_EVERY_EVENTS = 5000
 _SNAPSHOT_EVENTS_PER_TASK = 0.5
 
 
 _OPERATORS = (RunStarted, LeadStarted, Reconciled)
-# After these an attempt can say no more.
+# After these an attempt can report no more.
 _CLOSING = (TaskSettled, TaskRequeued, AttemptInterrupted, AttemptCheckpointed)
 
 
 class _Commit:
-    """Await it to know that the events are durable. Who gives up waiting does not take the commit from the others."""
+    """Await it to know that the events are durable. Cancelling one wait does not cancel the commit for the others."""
 
     def __init__(self, work: asyncio.Task[None]) -> None:
         self._work = work
@@ -51,7 +51,7 @@ class Journal:
     """Single-threaded: `record` may be called from any coroutine of the lead's loop."""
 
     def __init__(self, store: Store, state: RunState, clock: Clock, masker: Masker = NOTHING) -> None:
-        """`masker` takes out of every event what was handed to agents and checks: nothing that is recorded holds it."""
+        """`masker` removes from every event what was passed to agents and checks: no record holds it."""
         self.store, self.state, self.clock, self.masker = store, state, clock, masker
         self.listeners: list[Listener] = []
         self.error: BaseException | None = None
@@ -67,12 +67,12 @@ class Journal:
         return self.report("", "", *events)
 
     def report(self, task: str, token: str, *events: Event) -> Awaitable[None]:
-        """Queues what an attempt has to say; what it says of its own task counts only while its token is current."""
+        """Queues what an attempt reports; what it reports about its own task counts only while its token is current."""
         self._enqueue(task, token, events)
         return _Commit(self._begin_tick())
 
     def mention(self, task: str, token: str, *events: Event) -> None:
-        """As `report`, for what nobody relies on: it goes with the next commit, a moment later at the most."""
+        """Like `report`, for events that nothing depends on: written with the next commit, a moment later at most."""
         self._enqueue(task, token, events)
         if self._tick is None and self._later is None:
             self._later = asyncio.get_running_loop().call_later(_MENTIONED_WITHIN_SEC, self._begin_tick)
@@ -89,7 +89,7 @@ class Journal:
                 self._queue.append(Entry(at, event, own))
 
     def is_open(self, task: str, token: str) -> bool:
-        """Whether the attempt with this token is current, also after everything that is about to be written."""
+        """Whether the attempt with this token is current, also after everything that is queued."""
         known = self.state.tasks.get(task)
         if known is None or known.token != token or known.status is not TaskStatus.RUNNING:
             return False
@@ -126,7 +126,7 @@ class Journal:
         self._changed.set()
 
     async def changed(self) -> None:
-        """Returns after the next commit; raises if one has failed: nothing can be relied on then."""
+        """Returns after the next commit; raises if one has failed: nothing is reliable then."""
         if self.error is None:
             self._changed.clear()
             await self._changed.wait()
@@ -143,17 +143,17 @@ class Journal:
             await _Commit(self._begin_tick())
 
     async def idle(self) -> None:
-        """Returns when everything recorded is applied: only then may somebody decide on the state."""
+        """Returns when everything recorded is applied: only then may the state be used for a decision."""
         while self._tick is not None:
             await self.settle()
 
     def replay(self) -> int:
-        """Brings the state up to the store's end, from the newest snapshot on; the number of events read."""
+        """Brings the state up to the store's end, starting at the newest snapshot; returns how many events it read."""
         if self.state.last_seq == 0 and (kept := self.store.snapshot()) is not None:
             known = decode_state(kept[1])
             if known is not None and known.last_seq == kept[0]:
                 self.state, self._snapshot_seq = known, kept[0]
-                # It lives as long as this process; looking for garbage in it would take time now and later.
+                # The state lives as long as this process; collecting garbage in it would cost time again and again.
                 gc.freeze()
         count = 0
         for entry in self.store.read(self.state.last_seq):
@@ -162,7 +162,7 @@ class Journal:
         return count
 
     def save_snapshot(self, *, ending: bool = False) -> None:
-        """Makes the next start cheap, when enough has happened since the last time; a run that ends has one always."""
+        """Makes the next start cheap, if enough has happened since the last; an ended run always has a snapshot."""
         per_task = int(_SNAPSHOT_EVENTS_PER_TASK * len(self.state.tasks))
         worth = per_task // 10 if ending else max(_SNAPSHOT_EVERY_EVENTS, per_task)
         since = self.state.last_seq - self._snapshot_seq

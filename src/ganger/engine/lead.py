@@ -1,4 +1,4 @@
-"""One lead's run: decide, carry out, wait; until nothing more can be done or somebody says stop."""
+"""One lead's run: decide, act, wait; until nothing is left to do or someone stops it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ from ganger.engine.workers.gateway import WorkerGateway
 from ganger.errors import GangerError, LeadLost
 from ganger.ports import Command, Entry
 
-# A wait longer than this is cut in pieces, so that a clock that was set is noticed.
+# A longer wait is split, so that a changed clock is noticed.
 _LONGEST_WAIT_SEC = 30.0
 _QUESTIONS_EVERY_SEC = 1.0
 
@@ -98,7 +98,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Reconcile:
-    """A changed manifest to take over: the attempts that must end first, and what is recorded then."""
+    """A changed manifest to apply: the attempts that must end first, and what is recorded then."""
 
     difference: Difference
     events: Callable[[RunState], list[ev.Event]]
@@ -140,7 +140,7 @@ class Lead:
         self._begun = False
 
     async def run(self) -> int:
-        """Leads the run to its end; the exit code tells how it stands."""
+        """Leads the run to its end; the exit code says how it ended."""
         self.progress.catch_up()
         self.journal.listeners += [self.projector.on_event, self.progress.on_event]
         if self.tools.notices is not None:
@@ -157,7 +157,7 @@ class Lead:
             if self.tools.fixed is not None and not self._taken_over:
                 # The first time, installed packages are copied, which takes seconds.
                 await asyncio.to_thread(self.tools.fixed.begin)
-            # What a person has decided about a running attempt holds before anybody goes on with it.
+            # A person's decision about a running attempt is applied before the attempt continues.
             await self._take_commands()
             self._adopt()
             await self._loop()
@@ -172,7 +172,7 @@ class Lead:
         return exit_code(self.state)
 
     def _require_sound_end(self) -> None:
-        """What went wrong while everything was being ended is told as well: something may not have been recorded."""
+        """Errors while everything was being ended are reported as well: something may not have been recorded."""
         problem = self.journal.error or self._problem
         if problem is not None:
             raise problem
@@ -184,7 +184,7 @@ class Lead:
         sweep_desks(self.tools.folder.path, self.state, self.tools.homes.discard)
 
     def show_state(self) -> None:
-        """What people and programs read, as the events have it: the last lead may have died before it got here."""
+        """What people and programs read, updated from the events: the last lead may have died before it did so."""
         self.progress.catch_up()
         self.projector.finish()
         write_report(self.tools.folder, self.state)
@@ -192,7 +192,7 @@ class Lead:
         write_usage(self.tools.folder, self.state)
 
     def note_landing(self, branch: str, commit: str, repo: str = "") -> None:
-        """The run is through, and the person's branch has it."""
+        """The run is finished, and the user's branch contains it."""
         entry = Entry(stamp(self.tools.clock.now()), ev.Landed(branch, commit, repo))
         for recorded in self.journal.store.append([entry]):
             apply(self.state, recorded)
@@ -249,7 +249,7 @@ class Lead:
         )
 
     def _adopt(self) -> None:
-        """Only once workers can reach this lead: what they spooled meanwhile is theirs to deliver."""
+        """Only once workers can reach this lead: they deliver what they spooled themselves."""
         for name in self._taken_over:
             self._spawn(self._attend(name, again=True))
 
@@ -263,7 +263,7 @@ class Lead:
                 del self._attempts[name]
 
     async def _reconcile(self, wanted: Reconcile) -> None:
-        """Attempts on what changed end without a trace, and so does a healer: its window is not what it was."""
+        """Attempts on what changed end without a trace, and so does a healer: its window has changed."""
         kept = set(self.state.running) - set(wanted.difference.stop)
         keys = {str(self.tools.folder.path / worker_log(name, self.state.tasks[name].attempts)) for name in kept}
         await self.tools.launcher.end_others(keys)
@@ -289,7 +289,7 @@ class Lead:
                 raise self._problem
 
     async def _pause(self, wait: Wait | None) -> None:
-        """Until something is recorded, or until the moment for which there is nothing else to wait."""
+        """Waits until something is recorded, or until the moment before which nothing can change."""
         if self._problem is not None:
             return
         if wait is None:
@@ -300,7 +300,7 @@ class Lead:
             async with asyncio.timeout(left):
                 await self.journal.changed()
         except TimeoutError:
-            # Whoever waits for a task may get now what had to wait as well.
+            # A session that waits for a task may now get one that had to wait as well.
             self.journal.wake()
 
     def _heal_if_open(self) -> None:
@@ -374,18 +374,18 @@ class Lead:
         await self.journal.record(*events)
 
     async def _await_people(self) -> None:
-        """Until something is recorded: what people say here or on the forge, or that this is to end. Dying here is
-        harmless, the next lead waits for the same."""
+        """Waits until something is recorded, by people here or on the forge, or until it is asked to stop. Dying here
+        is harmless: the next lead waits for the same."""
         line = awaited_line(self.state)
         if line != self._waits_for:
             self._waits_for = line
-            self.tell(f"{line}; the run goes on by itself when it comes, and ganger stop ends the wait")
+            self.tell(f"{line}; the run continues by itself when it comes, and ganger stop ends the wait")
         await self._pause(None)
 
     async def _start(self, names: list[str]) -> None:
-        """The claims of one tick share a commit; only then is anything launched."""
+        """The claims of one tick share a commit; agents start only after it."""
         async with self._claiming:
-            # Somebody who asked for a task may have got one of these since it was decided.
+            # A session may have got one of these since it was decided.
             names = [name for name in names if self.state.tasks[name].status is TaskStatus.PENDING]
             claims = await self._claim_all(names)
         for claim in claims:
@@ -399,7 +399,7 @@ class Lead:
             task = self.state.tasks[name]
             number = task.attempts + 1
             agent = self.tools.agent_of(self.state.specs[name], task, self.state.policy)
-            # What an agent left in its home within walls must never be met by one without them.
+            # An agent without a sandbox must never find what one inside a sandbox left in its home.
             walls = self.tools.sandbox.name
             same = (task.worked_by, task.walls) == (f"{agent.name}/{agent.kind}", walls)
             why, delivers = task.detail if task.attempts else "first attempt", is_delivering(task)
@@ -414,7 +414,7 @@ class Lead:
                     account_of(self.state, name),
                     0.0 if delivers else wanted.usd,
                     0 if delivers else wanted.tokens,
-                    # What was written shortly before a power cut may be gone from a workspace, and nothing tells.
+                    # What was written shortly before a power cut may be missing from a workspace, without any trace.
                     task.resume if same and not task.harvest and not self.state.rebooted else "",
                     agent.kind,
                     walls,
@@ -426,7 +426,7 @@ class Lead:
         return claims
 
     async def _claim(self, name: str, said: Next) -> bool:
-        """For a session that asked; of all who want a task exactly one gets it."""
+        """For a session that asked; of all sessions that want a task exactly one gets it."""
         async with self._claiming:
             task = self.state.tasks[name]
             if task.status is not TaskStatus.PENDING or self.state.stopping or self.state.finished:
@@ -451,7 +451,7 @@ class Lead:
         return Attempt(case, road)
 
     def _seen(self, names: list[str]) -> list[ev.Event]:
-        """What prompts hold whose tasks are attempted for the first time: an earlier task may have written them."""
+        """The prompts of tasks that are attempted for the first time: an earlier task may have written them."""
         first = [self.state.specs[name] for name in names if not self.state.tasks[name].attempts]
         now = self.tools.contents(first)
         seen = {name: text for name, text in now.items() if self.state.contents.get(name) != text}
@@ -470,7 +470,7 @@ class Lead:
     # --- duties -------------------------------------------------------------------------------------------------
 
     async def _obey(self) -> None:
-        """Takes commands that people left in the store, within a second."""
+        """Applies commands that people left in the store, within a second."""
         while True:
             await self._take_commands()
             await asyncio.sleep(self._look_every_sec)
@@ -487,7 +487,7 @@ class Lead:
         return any_taken
 
     async def _effects(self, command: Command) -> list[ev.Event]:
-        """Nobody is promised more time before whoever holds the worker to its limit has agreed."""
+        """No one is promised more time before the process that limits the worker has agreed."""
         await self.journal.idle()
         now = self.tools.clock.now()
         taken = act(self.state, command, now)
@@ -500,13 +500,13 @@ class Lead:
         return taken
 
     async def _record_effects(self, taken: list[ev.Event]) -> None:
-        """What concerns a running attempt is said with its token."""
+        """What concerns a running attempt is recorded with its token."""
         about = next((e.task for e in taken if isinstance(e, ev.AttemptEvent)), "")
         token = self.state.tasks[about].token if about else ""
         await self.journal.report(about, token, *taken)
 
     async def _mind_questions(self) -> None:
-        """Questions that nobody answers: their default counts in the end, or they rise again."""
+        """Questions without an answer: in the end their default counts, or they are raised again."""
         while True:
             await asyncio.sleep(_QUESTIONS_EVERY_SEC)
             await self.journal.idle()
@@ -514,7 +514,7 @@ class Lead:
                 await self.journal.record(*events)
 
     async def _heed(self, taken: list[ev.Event]) -> None:
-        """What a command asks for beyond its events."""
+        """What a command does beyond its events."""
         for event in taken:
             await self._reception.heed(event)
             if isinstance(event, ev.StopRequested):
@@ -525,7 +525,7 @@ class Lead:
                 write_in_place(self.tools, [event.patch])
 
     async def _break_off(self, ending: ev.WorkerEnding) -> None:
-        """An attempt whose worker is through, or never came, is not waited for either; what is being merged is."""
+        """An attempt whose worker is finished, or never came, is not waited for either; a merge in progress is."""
         await self.journal.idle()
         attempt, at_work = self._attempts.get(ending.task), self._reception.posts.get(ending.task) is not None
         delivers = is_delivering(self.state.tasks[ending.task])
@@ -533,7 +533,7 @@ class Lead:
             attempt.break_off()
 
     async def _hold(self) -> None:
-        """Keeps the lease, and a snapshot for the next start."""
+        """Renews the lease, and keeps a snapshot for the next start."""
         while True:
             await asyncio.sleep(RENEW_SEC)
             self.tools.journal.store.renew(self._boot_clock(), LEASE_SEC)
@@ -542,7 +542,7 @@ class Lead:
     # --- ends ---------------------------------------------------------------------------------------------------
 
     def stop(self, why: str) -> None:
-        """Starts nothing new and ends every tree; safe to call from a signal handler of the loop, at any time."""
+        """Starts nothing new and ends every process tree; safe to call from a signal handler of the loop, any time."""
         if not self._stop_why:
             self._stop_why = why or "asked to"
             if self._begun:
@@ -557,8 +557,8 @@ class Lead:
         await self.tools.launcher.stop_all(self.grace_sec)
 
     async def _leave(self, problem: BaseException) -> None:
-        """An error ends this lead, not the agents: whoever leads next goes on with them. Files stay as they are. Of a
-        run whose folder is gone nobody leads next, and nobody would know what they did."""
+        """An error ends this lead, not the agents: the next lead continues with them. Files stay as they are. If the
+        run's folder is gone, there is no next lead, so the agents end too."""
         self._gate.shut()
         await self._cancel(self._tasks)
         if self.state.last_seq and (isinstance(problem, FolderDeleted) or not self.tools.folder.database.exists()):
@@ -570,7 +570,7 @@ class Lead:
                 self.projector.write()
 
     async def _end_all(self) -> None:
-        """Nothing Ganger started outlives a run that was stopped or is over; a healer at work outlives a drain."""
+        """Nothing Ganger started outlives a run that was stopped or is over; a running healer outlives a drain."""
         self._gate.shut()
         if self._branches is not None:
             self._branches.stop()

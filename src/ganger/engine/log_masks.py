@@ -1,4 +1,4 @@
-"""Where a raw log holds what was handed on: noted beside it, without the values, for whoever shows it and has none."""
+"""Where a raw log holds passed secrets: noted beside it, without the values, for readers that do not know them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Stretches = Sequence[tuple[int, int]]
 
 
 def note_masks(log: Path, masker: Masker) -> None:
-    """Looks through the whole log; one that cannot be read, or a full disk, keeps nobody from working."""
+    """Searches the whole log; an unreadable log or a full disk stops no work."""
     if not masker:
         return
     with contextlib.suppress(OSError):
@@ -56,7 +56,7 @@ def read_masks(log: Path) -> list[tuple[int, int]]:
 
 
 def covered(data: bytes, offset: int, stretches: Stretches) -> bytes:
-    """A piece of a log that begins at `offset`, without what was noted."""
+    """A piece of a log that begins at `offset`, without the noted values."""
     pieces: list[bytes] = []
     reached = 0
     for start, end in stretches:

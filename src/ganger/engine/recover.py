@@ -1,6 +1,6 @@
-"""Taking over a run: ends what nobody needs, goes on with every attempt where it stands, and queues what may run again.
+"""Takes over a run: ends what is no longer needed, continues every attempt, and queues what may run again.
 
-The order is H10's: the store was read already; then what lives is looked at, adopted or ended; then the run goes on.
+The order is H10's: the store has been read; running processes are looked at, adopted or ended; then the run continues.
 The store is trusted over everything else.
 """
 
@@ -28,10 +28,10 @@ async def recover(
     clean: bool,
     needed: Collection[str] = (),
 ) -> list[str]:
-    """The attempts to re-enter, those that hold files half-way first. Harmless to repeat at any point.
+    """The attempts to re-enter, those with half-applied files first. Harmless to repeat at any point.
 
-    `clean`: the last lead had ended everything, and said so. `needed` are the keys of what runs besides agents and is
-    not to be run again.
+    `clean`: the last lead ended everything, and recorded that. `needed` are the keys of other processes that must not
+    run again.
     """
     state = journal.state
     if not clean and any(task.attempts for task in state.tasks.values()):
@@ -44,7 +44,7 @@ async def recover(
 
 
 def _kept(state: RunState, folder: RunFolder) -> set[str]:
-    """The keys of agents whose answer still counts. Verification is run again, so its processes are not among them."""
+    """The keys of agents whose answer still counts. Verification runs again, so its processes are not among them."""
     logs = {worker_log(name, state.tasks[name].attempts) for name in state.running}
     for name in state.running:
         now = state.tasks[name].delivery

@@ -1,4 +1,4 @@
-"""The gate before the launcher: once a run is being stopped or has failed, nothing is started any more."""
+"""The gate before the launcher: once a run is being stopped or has failed, nothing more is started."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Stopped(Exception):
 
 
 class StopGuard:
-    """A launcher that refuses to start once it is shut."""
+    """A launcher that refuses to start anything once it is shut."""
 
     def __init__(self, launcher: Launcher, state: RunState, whole: StopGuard | None = None) -> None:
-        """`whole`: this one is the part of it that one attempt goes through."""
+        """`whole`: the gate of the run, of which this one is the part for one attempt."""
         self._launcher, self._state, self._whole = launcher, state, whole
         self._is_shut = False
         self._started: list[str] = []
@@ -43,7 +43,7 @@ class StopGuard:
             raise Stopped
 
     async def unless_stopped(self, call: Awaitable[T]) -> T:
-        """For what may take long and is harmless to break off: a stop waits a moment for it and no longer."""
+        """For work that may take long and is safe to interrupt: a stop waits a moment for it and no longer."""
         work, since = asyncio.ensure_future(call), 0.0
         try:
             while not work.done() and since < _GRACE_SEC:
@@ -61,7 +61,7 @@ class StopGuard:
         await self._launcher.prepare()
 
     async def start(self, launch: Launch) -> Running:
-        """What was on its way while the stop was carried out is ended too."""
+        """What was starting while the stop was carried out is ended too."""
         self.check()
         if self._whole is not None:
             self._started.append(launch.key)

@@ -1,1 +1,1 @@
-"""What an agent's output tells: waiting prompts, costs, whole lines."""
+"""What an agent's output says: waiting prompts, costs, whole lines."""

@@ -1,6 +1,6 @@
-"""The end of an output as a person sees it, and whether it looks as if the program waits for a person to answer.
+"""The end of an output as a person sees it, and whether the program seems to wait for a person to answer.
 
-A guess, used to explain a silence and never to end one: what is shown may be anything, and no answer is ever given.
+This is a guess. It explains a silence and never ends an agent: an agent may print anything, and Ganger never answers.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ _MOST_OPTIONS = 6
 
 
 def shown(tail: bytes) -> str:
-    """The text without terminal codes. What was written over counts as a line of its own."""
+    """The text without terminal codes. Text that was overwritten counts as a line of its own."""
     plain = FULL.apply(tail.replace(b"\r\n", b"\n").replace(b"\r", b"\n"))
     return plain.decode("utf-8", "replace")
 
 
 def last_line(tail: bytes) -> str:
-    """The last line that shows anything; empty where none does."""
+    """The last line with visible text; empty if there is none."""
     return next((line.strip() for line in reversed(shown(tail).split("\n")) if line.strip()), "")
 
 
 def asking(tail: bytes) -> str:
-    """The line with which it seems to ask; empty where it does not look so."""
+    """The line that seems to ask a question; empty if there is none."""
     text = shown(tail)
     lines = [line.strip() for line in text.split("\n")[-4 * _MOST_LINES :] if line.strip()][-_MOST_LINES:]
     if not lines:
@@ -48,7 +48,7 @@ def _phrases(*patterns: str) -> re.Pattern[str]:
 
 _END = r"[\s:?›>❯]*\Z"
 _CHOICE = r"(?:y|yes|n|no|a|all|q|quit|s|skip|d|r|e|t|always|never|once|\w{0,8}fingerprint\w{0,8}|\[\w{1,12}\])"
-# Forms nothing but a question has, whether or not the line is finished.
+# Forms that only a question has, whether or not the line is finished.
 _ASKS = _phrases(
     rf"[\[(<]{_CHOICE}(?:[/,|]\s?{_CHOICE}){{1,8}}[\])>]{_END}",
     rf"\by(?:es)?\s?/\s?no?\b{_END}",
@@ -94,7 +94,7 @@ _OPTION = re.compile(r"(?:[❯›>*●○◉◯→]\s*)?(?:\d{1,2}[.)]|[a-z][.)]
 
 
 def _is_talk(line: str) -> bool:
-    """JSON, and lines too long to be put to anybody, are a program's own."""
+    """JSON and very long lines are written for programs, not for people."""
     return len(line) <= _LONGEST and not (line[0] in "{[" and line[-1] in "}]" and any(c in line for c in ':"'))
 
 
@@ -105,7 +105,7 @@ def _asks_in_words(line: str) -> bool:
 
 
 def _is_open(line: str) -> bool:
-    """A line that was left unfinished, as one does who waits for the rest of it."""
+    """A line without an end, as a program leaves it when it waits for input."""
     if _SHELLS.search(line):
         return True
     if _LOGGED.match(line) or not re.search(r"[^\W\d_]{2}", line):
@@ -114,7 +114,7 @@ def _is_open(line: str) -> bool:
 
 
 def _menu(lines: Sequence[str]) -> str:
-    """A question with its answers below it."""
+    """A question with its possible answers below it."""
     options = 0
     for line in reversed(lines):
         if options < _MOST_OPTIONS and _OPTION.match(line):

@@ -1,15 +1,15 @@
-"""Whole lines out of bytes that come in pieces."""
+"""Whole lines from bytes that arrive in pieces."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-# A line beyond this is no event of any agent's, and is not kept in memory.
+# A longer line is not an event of any known agent and is not kept in memory.
 LONGEST_LINE = 32 * 1024 * 1024
 
 
 class Lines:
-    """Splits what comes into lines without their ends; an over-long one is dropped."""
+    """Splits incoming bytes into lines without their ends; over-long lines are dropped."""
 
     def __init__(self) -> None:
         self._rest = bytearray()

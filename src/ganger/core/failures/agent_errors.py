@@ -1,4 +1,4 @@
-"""Why an attempt without a result has none, from what was heard of its agent: one table for every kind of agent."""
+"""Why an attempt has no result, from what its agent's output said: one table for every kind of agent."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ganger.core.signs import Heard, Over
 from ganger.core.vocabulary import FailureClass
 
 MOST_DENIALS = 2
-# How long an agent may go on trying by itself before it is ended and Ganger's own clocks take over.
+# How long an agent may retry by itself before Ganger ends it and uses its own clocks.
 LONGEST_WAIT_SEC = 60.0
 LONGEST_RETRYING_SEC = 150.0
 _TOO_MANY_REQUESTS = 429
@@ -17,8 +17,8 @@ _SHORT = 240
 
 @dataclass(frozen=True, slots=True)
 class AgentError:
-    """`reset_at` is when a limit ends, where that is known. `empty`: somebody must pay first. `refused`: its key or
-    login was, so nobody of its account gets anywhere."""
+    """`reset_at` is when a limit ends, where that is known. `empty`: the account needs money first. `refused`: its key
+    or login was refused, so no agent of its account can work."""
 
     failure_class: FailureClass
     signal: str
@@ -30,9 +30,9 @@ class AgentError:
 
 
 def trouble_of(heard: Heard, *, cut_short: bool, timed_out: bool = False) -> AgentError | None:
-    """`cut_short`: the agent was ended or ran out of time, so what it was trying then explains its end.
+    """`cut_short`: the agent was ended or ran out of time, so what it was retrying then explains its end.
 
-    `timed_out`: what it said when it was ended says nothing of why it had to be.
+    `timed_out`: what it said as it was ended does not explain why it ran out of time.
     """
     if heard.login:
         return AgentError(
@@ -54,19 +54,19 @@ def trouble_of(heard: Heard, *, cut_short: bool, timed_out: bool = False) -> Age
 
 
 def is_over_for_good(heard: Heard) -> bool:
-    """Whether its session can never go on: it is not there, or the model does not take it."""
+    """Whether its session can never continue: it does not exist, or the model does not accept it."""
     return heard.over is not None and heard.over.how in ("no_session", "unfit")
 
 
 def is_broken(heard: Heard) -> bool:
-    """Whether a conversation that was at work fell into disorder; in a new one the same work may go well."""
+    """Whether a working conversation became inconsistent; the same work may succeed in a new one."""
     return heard.over is not None and heard.over.broken and heard.has_worked
 
 
 def refused_session(heard: Heard) -> str:
-    """Why a session that was to go on did not, in its program's own words; empty where it did.
+    """Why a session could not be continued, in its program's own words; empty if it could.
 
-    One that got nowhere and says no more than that it failed would fail the same way again.
+    A session that made no progress and only says that it failed would fail the same way again.
     """
     over = heard.over
     if over is None or heard.login or heard.limited is not None:
@@ -96,8 +96,8 @@ def _denial(heard: Heard) -> AgentError:
     named = f"{last.tool} ({last.about})" if last.about else last.tool
     times = f"{len(heard.denied)} times, last " if len(heard.denied) > 1 else ""
     if all(denied.rule for denied in heard.denied):
-        detail = f"the agent wanted to leave its workspace: {times}{named}"
-        note = f"{named} is outside of where you may work. Stay inside the workspace."
+        detail = f"the agent tried to leave its workspace: {times}{named}"
+        note = f"{named} is outside the folder you may work in. Stay inside the workspace."
         return AgentError(FailureClass.POLICY_VIOLATION, f"outside: {last.tool}", detail, note)
     return AgentError(
         FailureClass.PERMISSION_DENIED,
@@ -113,13 +113,13 @@ def _network(over: Over) -> AgentError:
 
 
 def _refused(over: Over) -> AgentError:
-    note = "The model refused this task before. Do what of it can be done, and say in the summary what cannot and why."
+    note = "The model refused this task before. Do the parts that can be done; in the summary, say what cannot and why."
     return AgentError(FailureClass.PROMPT_GAP, "refused", f"the model refused the task: {_short(over.text)}", note)
 
 
 def _length(over: Over) -> AgentError:
     note = "Your last answer was cut off because it was too long. Write files with your tools, keep the answer short."
-    detail = f"the answer was cut at its greatest length: {_short(over.text)}"
+    detail = f"the answer was cut at the model's length limit: {_short(over.text)}"
     return AgentError(FailureClass.CONTRACT_ERROR, "cut off", detail, note)
 
 
@@ -134,13 +134,13 @@ def _budget(over: Over) -> AgentError:
 
 
 def _unfit(over: Over) -> AgentError:
-    """What a new conversation may mend, and what only a shorter or clearer task can: its first prompt was refused."""
-    detail = f"the model does not take the conversation: {_short(over.text)}"
+    """A new conversation may fix this; if its first prompt was refused, only a shorter or clearer task can."""
+    detail = f"the model does not accept the conversation: {_short(over.text)}"
     return AgentError(FailureClass.PROMPT_GAP, "conversation refused", detail)
 
 
 def _usage(over: Over) -> AgentError:
-    detail = f"the agent program does not take its arguments or settings: {_short(over.text)}; ganger agents --check"
+    detail = f"the agent program does not accept its arguments or settings: {_short(over.text)}; ganger agents --check"
     return AgentError(FailureClass.BLOCKED_EXTERNAL, "usage", detail)
 
 
@@ -156,6 +156,6 @@ _ENDS = {
 
 
 def _short(text: str) -> str:
-    """Programs add links and advice that help nobody here."""
+    """Programs add links and advice that do not help here."""
     flat = " ".join(text.split())
     return flat if len(flat) <= _SHORT else f"{flat[: _SHORT - 1]}…"

@@ -41,20 +41,20 @@ def _row(
 
 CLASSES: dict[FailureClass, ClassRow] = {
     FailureClass.PROMPT_GAP: _row("recoverable", "hr", "the prompt or its context lacks something the worker needed"),
-    FailureClass.MISSING_PATHS: _row("recoverable", "hr", "files or folders the task names are not there"),
-    FailureClass.WEAK_CONTRACT: _row("recoverable", "hr", "the prompt does not make the wanted answer clear enough"),
+    FailureClass.MISSING_PATHS: _row("recoverable", "hr", "files or folders the task names do not exist"),
+    FailureClass.WEAK_CONTRACT: _row("recoverable", "hr", "the prompt does not make the expected answer clear"),
     FailureClass.CONTRACT_ERROR: _row(
         "recoverable",
         "hr",
         "the worker's answer has no valid result block",
         f"one format retry with a strict reminder, then it counts as a worker failure: {_ATTEMPTS}",
     ),
-    FailureClass.OUTPUT_FORMAT: _row("recoverable", "hr", "the answer has the wrong form, although the block is valid"),
+    FailureClass.OUTPUT_FORMAT: _row("recoverable", "hr", "the block is valid, but the answer has the wrong form"),
     FailureClass.TIMEOUT: _row("recoverable", "hr", "the worker or a verification step ran out of time"),
     FailureClass.TRANSIENT_INFRA: _row(
         "transient",
         "hr",
-        "network, server or machine trouble that tends to pass",
+        "network, server or machine errors that are usually temporary",
         f"3 retries, 5 s to 60 s apart, then it counts as a worker failure: {_ATTEMPTS}",
     ),
     FailureClass.BLOCKED_EXTERNAL: _row(
@@ -108,34 +108,34 @@ CLASSES: dict[FailureClass, ClassRow] = {
         "recoverable",
         "hr",
         "the worker says done but changed nothing, and verification fails without a change",
-        f"asked once more, then it counts as a worker failure: {_CHECKED}",
+        f"asked again once, then it counts as a worker failure: {_CHECKED}",
     ),
     FailureClass.MERGE_CONFLICT: _row(
         "recoverable",
         "r",
         "the change does not apply to the newest head",
-        "2 fresh attempts on the new head with the conflict in the prompt, then BLOCKED(needs_rework)",
+        "2 new attempts on the new head with the conflict in the prompt, then BLOCKED(needs_rework)",
     ),
     FailureClass.CI_ERROR: _row(
         "recoverable",
         "r",
         "the forge's CI failed for the pushed commit",
-        "mended up to delivery.fixes times (5), with a question in ganger inbox after 3 of them, then ESCALATED",
+        "fixed up to delivery.fixes times (5), with a question in ganger inbox after 3 of them, then ESCALATED",
     ),
     FailureClass.DEPENDENCY_BROKEN: _row(
-        "blocking", "", "work this task builds on broke", "BLOCKED(paused)", BlockReason.PAUSED
+        "blocking", "", "work that this task builds on failed", "BLOCKED(paused)", BlockReason.PAUSED
     ),
-    FailureClass.FATAL: _row("fatal", "", "going on could do harm: leaked key, corrupted data", "the chain halts"),
+    FailureClass.FATAL: _row("fatal", "", "continuing could do harm: leaked key, corrupted data", "the chain halts"),
     FailureClass.ENVIRONMENT: _row(
         "blocking",
         "",
         "the agent's program or a check cannot run on this machine, with or without the change: a program, module, "
-        "library or folder is missing or out of sight, or the disk is full",
-        "BLOCKED(external) with what is missing and the setting that mends it; nobody pays, nothing is started again",
+        "library or folder is missing or hidden by the sandbox, or the disk is full",
+        "BLOCKED(external) with what is missing and the setting that fixes it; nothing is charged or restarted",
         BlockReason.EXTERNAL,
     ),
 }
-# What Ganger sees for itself; a worker's word for one of these counts for nothing.
+# What Ganger observes itself; a worker cannot claim one of these.
 OBSERVED = frozenset(
     {
         FailureClass.CRASH,
@@ -151,7 +151,7 @@ OBSERVED = frozenset(
 )
 
 
-# How the signal of a check begins that ran out of time.
+# How the signal begins for a check that ran out of time.
 VERIFY_SIGNAL = "verify "
 
 _BY_NAME: dict[str, FailureClass] = {cls.value: cls for cls in FailureClass}
@@ -161,7 +161,7 @@ _BY_NAME: dict[str, FailureClass] = {cls.value: cls for cls in FailureClass}
 class Failure:
     """One failed attempt: its class, its signature, and a sentence for a person.
 
-    `undecided`: its check is ended by a signal, with the change and without it, and so says nothing about the change.
+    `undecided`: a signal ends its check with the change and without it, so the check says nothing about the change.
     """
 
     failure_class: FailureClass
@@ -207,7 +207,7 @@ def _pattern(regex: str) -> re.Pattern[str]:
     return re.compile(regex, re.IGNORECASE | re.ASCII)
 
 
-# Before task ids are looked for: what may contain an id, or digits that look like one.
+# These go before task ids are replaced: they may contain an id, or digits that look like one.
 _FIRST: Replacements = (
     (_pattern(r"\x1b\[[0-9;?]*[a-z]"), ""),
     (_pattern(r"\b[a-z][a-z0-9+.-]{1,15}://\S+"), "<url>"),
@@ -223,7 +223,7 @@ _FIRST: Replacements = (
     (_pattern(rf"(?<![\w.:]){_CLOCK}(?![\w:]){_ZONE}"), "<ts>"),
     (_pattern(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b"), "<n>"),
 )
-# Error codes such as `TS2304` or `E0382` are what tells two faults apart, so their digits stay.
+# Error codes such as `TS2304` or `E0382` distinguish faults, so their digits stay.
 _LAST: Replacements = (
     (_pattern(r"\b0x[0-9a-f]+\b"), "<n>"),
     (_pattern(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}\b"), "<n>"),
@@ -239,10 +239,10 @@ _LAST: Replacements = (
 
 
 def signature(cls: str, signal: str, *, task_ids: Collection[str] = (), own_id: str = "") -> str:
-    """`<class>:<signal>` with everything removed that differs between two appearances of one fault (T21)."""
+    """`<class>:<signal>` without everything that differs between two occurrences of one fault (T21)."""
     head = " ".join(cls.lower().split())[:_LONGEST_CLASS]
     text = signal[:_LONGEST_SIGNAL]
-    # Cutting may leave the beginning of something that is itself to be removed.
+    # Cutting may leave the beginning of something that must itself be removed.
     for _ in range(_MOST_ROUNDS):
         before = text
         text = _stable(text, task_ids, own_id)[: _LONGEST - len(head) - 1].rstrip()
@@ -252,7 +252,7 @@ def signature(cls: str, signal: str, *, task_ids: Collection[str] = (), own_id: 
 
 
 def without_what_varies(text: str) -> str:
-    """The text as a signature has it, but for the case of its letters: times, paths, addresses and long numbers go."""
+    """The text as it appears in a signature, before lower-casing: no times, paths, addresses or long numbers."""
     for pattern, put in (*_FIRST, *_LAST):
         text = pattern.sub(put, text)
     return " ".join(text.split())
@@ -268,7 +268,7 @@ def _stable(text: str, task_ids: Collection[str], own_id: str) -> str:
 
 
 def _without_ids(text: str, task_ids: Collection[str], own_id: str) -> str:
-    """Every task's id goes, not only the own one: the same fault must look the same from wherever it is seen."""
+    """Replaces every task's id, not only the task's own: the same fault must look the same in every task."""
     if not task_ids and not own_id:
         return text
     ends = [n for n in range(1, len(text) + 1) if _is_edge(text, n)]
@@ -298,14 +298,14 @@ def _id_end(text: str, at: int, ends: list[int], task_ids: Collection[str], own_
 
 
 def _is_marked(text: str, at: int) -> bool:
-    """The name of a hidden file, an option or a variable (`.env`, `--only`, `$HOME`) is no task's."""
+    """The name of a hidden file, an option or a variable (`.env`, `--only`, `$HOME`) is not a task id."""
     ahead = text[:at]
     plain = ahead.rstrip(_MARKS)
     return plain != ahead and not (plain and (plain[-1].isalnum() or plain[-1] in "_>"))
 
 
 def _is_plain_number(text: str, at: int, end: int) -> bool:
-    """A number that happens to be an id; one that is part of a name, such as `part_3`, is an id."""
+    """A number that is an id by chance; one that is part of a name, such as `part_3`, is meant as an id."""
     if not text[at:end].isdecimal():
         return False
     beside = text[at - 1 : at] + text[end : end + 1]

@@ -1,4 +1,4 @@
-"""What follows a failed attempt: which counter pays, and whether the task runs again, waits or ends."""
+"""What follows a failed attempt: which counter is charged, and whether the task runs again, waits or ends."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Then(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """The decision, with the counter that pays and a reason a person can read."""
+    """The decision, with the counter that is charged and a reason for people."""
 
     then: Then
     counter: str
@@ -35,7 +35,7 @@ class NextStep:
 def allowed_attempts(spec: TaskSpec, policy: Policy, granted: int = 0, by_person: int = 0) -> int:
     """The policy's number, widened by `metadata.max_attempts` and by healing, narrowed by `retry_policy` (T13).
 
-    A person has the last word: what they granted comes on top.
+    What a person granted comes on top.
     """
     limit = (spec.widened_attempts or policy.max_worker_attempts_per_task) + granted
     return (min(limit, spec.max_attempts) if spec.max_attempts is not None else limit) + by_person
@@ -46,7 +46,7 @@ def attempts_left(spec: TaskSpec, task: TaskState, policy: Policy) -> int:
 
 
 REWORK = "rework"
-# What the project's own checks and rules said no to, as far as the class tells.
+# What the project's own checks and rules rejected, as far as the class says.
 _JUDGED = frozenset(
     {
         *(FailureClass.BUILD_ERROR, FailureClass.TEST_ERROR, FailureClass.SMOKE_ERROR),
@@ -57,10 +57,10 @@ _CHECK_TOO_LONG = f"{FailureClass.TIMEOUT}:{VERIFY_SIGNAL}"
 
 
 def end_of(failure_class: str | None, signature: str | None, policy: Policy, *, healing: bool) -> End:
-    """How a task ends whose attempts, and whose healing where there is a healer, are used up.
+    """How a task ends when its attempts, and its healing if there is a healer, are used up.
 
-    What no healer can mend goes to a person where there is one to mend the rest (the 2.0 format's rule). With
-    `policy.exhausted = "rework"` what checks or rules refused waits for a person to take up (W05 W07).
+    A failure that healing cannot fix goes to a person if there is a healer for the others (a rule of the 2.0 format).
+    With `policy.exhausted = "rework"`, what checks or rules rejected waits for a person to take over (W05 W07).
     """
     cls = known_class(failure_class)
     judged = cls in _JUDGED or (signature or "").startswith(_CHECK_TOO_LONG)
@@ -75,7 +75,7 @@ _FIRST_DELAY_SEC, _LONGEST_DELAY_SEC = 5.0, 60.0
 
 
 def backoff_sec(task: str, retry: int) -> float:
-    """5 s, doubled up to 60 s, with up to a quarter more: the same for the same task and retry, spread over tasks."""
+    """5 s, doubled up to 60 s, plus up to a quarter: the same for the same task and retry, spread over tasks."""
     delay = min(_LONGEST_DELAY_SEC, _FIRST_DELAY_SEC * 2.0**retry)
     share = zlib.crc32(f"{task}:{retry}".encode()) / 2**32
     return round(delay * (1 + share / 4), 3)
@@ -94,31 +94,29 @@ def _after_stall(task: TaskState, policy: Policy) -> NextStep:
         why = f"the worker stalled; started again ({task.stalls + 1} of {policy.stall_restarts})"
         return NextStep(Then.AGAIN_NOW, "stalls", why)
     if task.stalls == policy.stall_restarts:
-        return NextStep(Then.AGAIN_NOW, "stalls", "it stalled again; another worker begins anew")
+        return NextStep(Then.AGAIN_NOW, "stalls", "it stalled again; another worker starts over")
     return NextStep(Then.SETTLE, "stalls", "it stalled under another worker too", TaskStatus.ESCALATED)
 
 
 def is_reassigned(task: TaskState, policy: Policy) -> bool:
-    """Whether the task is with another worker than the one that stalled: a fresh session, and the role's fallback."""
+    """Whether another worker than the one that stalled has the task: a new session with the role's fallback."""
     return task.stalls > policy.stall_restarts
 
 
 def _mends_ci(task: TaskState) -> bool:
-    """What a reviewer sent back after it was pushed is no fault that CI found."""
+    """What a reviewer sent back after the push is not a fault that CI found."""
     return task.delivery is not None and task.delivery.fixing and task.delivery.review != "rework"
 
 
 def _after_ci(task: TaskState, fixes: int) -> NextStep:
-    """D06: mended up to so many times, whatever a mend fails with."""
+    """D06: CI is fixed up to so many times, whatever the reason a fix fails."""
     if task.ci_fixes < fixes:
-        return NextStep(Then.AGAIN_NOW, "ci_fixes", f"CI is red; mended, attempt {task.ci_fixes + 1} of {fixes}")
-    return NextStep(
-        Then.SETTLE, "worker_attempts", f"CI is red after {fixes} attempts to mend it", TaskStatus.ESCALATED
-    )
+        return NextStep(Then.AGAIN_NOW, "ci_fixes", f"CI is red; fix {task.ci_fixes + 1} of {fixes}")
+    return NextStep(Then.SETTLE, "worker_attempts", f"CI is red after {fixes} attempts to fix it", TaskStatus.ESCALATED)
 
 
 def _after_review(task: TaskState, rounds: int) -> NextStep:
-    """W08: an agent that reviews may send back so often; then a person decides between the two."""
+    """W08: a reviewing agent may send a change back so often; then a person decides."""
     if task.reworks < rounds:
         return NextStep(
             Then.AGAIN_NOW, "reworks", f"sent back by its reviewer; done again, {task.reworks + 1} of {rounds}"
@@ -127,7 +125,7 @@ def _after_review(task: TaskState, rounds: int) -> NextStep:
     return NextStep(Then.SETTLE, "none", f"its reviewer sent it back {times}", TaskStatus.ESCALATED)
 
 
-# What stands outside the task uses up nothing of it.
+# Causes outside the task use up none of its attempts.
 _PAID_BY = {
     FailureClass.QUOTA: "none",
     FailureClass.BLOCKED_EXTERNAL: "none",
@@ -148,7 +146,7 @@ def after_failure(
     sent_back: bool = False,
 ) -> NextStep:
     """`task` is the state while the failed attempt still runs, so its counters include that attempt. `asks`: its worker
-    left a question that is open. `fixes`: how often what CI found may be mended; `sent_back`: a reviewer said no."""
+    left an open question. `fixes`: how many CI fixes are allowed; `sent_back`: a reviewer rejected the change."""
     cls = failure.failure_class
     if sent_back:
         return _after_review(task, policy.rework_rounds)
@@ -156,7 +154,7 @@ def after_failure(
         return NextStep(Then.SETTLE, "none", "it waits for an answer", TaskStatus.ESCALATED)
     if cls is FailureClass.CONTRACT_ERROR and task.format_retries < policy.format_retries:
         return NextStep(
-            Then.AGAIN_NOW, "format_retries", "the answer broke the contract; asked once more with a strict reminder"
+            Then.AGAIN_NOW, "format_retries", "the answer broke the contract; asked again with a strict reminder"
         )
     if cls is FailureClass.CRASH and task.respawns < policy.respawns:
         return NextStep(Then.AGAIN_NOW, "respawns", "the worker crashed; run again once")
@@ -164,7 +162,7 @@ def after_failure(
         return _after_stall(task, policy)
     if cls is FailureClass.TRANSIENT_INFRA and task.transient_retries < policy.transient_retries:
         delay = backoff_sec(spec.id, task.transient_retries)
-        why = f"trouble that tends to pass; tried again in {delay:.0f} s"
+        why = f"a temporary error; tried again in {delay:.0f} s"
         return NextStep(Then.AGAIN_AFTER, "transient_retries", why, delay_sec=delay)
     if cls is FailureClass.MERGE_CONFLICT:
         if task.merge_retries < policy.merge_retries:
@@ -174,9 +172,9 @@ def after_failure(
             Then.SETTLE, "worker_attempts", "it conflicts again", TaskStatus.BLOCKED, BlockReason.NEEDS_REWORK
         )
     if cls is FailureClass.NO_CHANGE and task.no_change_retries < policy.no_change_retries:
-        return NextStep(Then.AGAIN_NOW, "no_change_retries", "nothing was changed; asked once more")
+        return NextStep(Then.AGAIN_NOW, "no_change_retries", "nothing was changed; asked again")
     if failure.undecided:
-        why = "its check is ended by a signal, with the change and without it"
+        why = "a signal ends its check, with the change and without it"
         return NextStep(Then.SETTLE, "none", why, TaskStatus.BLOCKED, BlockReason.NEEDS_REWORK)
     row = CLASSES[cls]
     if cls is FailureClass.CI_ERROR or (_mends_ci(task) and row.retryable):

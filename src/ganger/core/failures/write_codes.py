@@ -26,34 +26,34 @@ WRITE_CODES: dict[str, tuple[str, str, str]] = {
     ),
     "PATH_PROTECTED": (
         "the path is protected",
-        "Git internals, CI, agent configuration, secrets and Ganger's own files are out of an agent's reach.",
+        "Git internals, CI, agent configuration, secrets and Ganger's own files are not for agents to change.",
         "If this path may be written, list it under workspace.unprotected.",
     ),
     "SECRET_FOUND": (
         "a change adds what looks like a secret",
-        "A key, token or password stands in an added line; it may be leaked already, so the run stops for a person.",
+        "A key, token or password is in an added line; it may be leaked already, so the run stops for a person.",
         "Withdraw the secret where it was issued, look at the attempt's log, then retry the task.",
     ),
     "INTERFACE_BROKEN": (
-        "a change takes something away that other repositories build on",
-        "Files of [repos.NAME] interface may grow; a line changed or removed, a file moved or deleted breaks others.",
+        "a change removes something that other repositories build on",
+        "Files of [repos.NAME] interface may grow; a changed or removed line, a moved or deleted file breaks others.",
         "If it is meant, set may_break_interface = true in the task's metadata and plan the work in the repositories "
         "that build on it; then ganger unlock and retry.",
     ),
     "GATE_CHANGED": (
-        "a change touches what judges it",
+        "a change touches the checks that judge it",
         "Tests of the base, test and linter configuration, and what the verify commands run may not be weakened.",
-        "If the task shall change them, set may_change_gates = true in its metadata or give it a role that may.",
+        "If the task may change them, set may_change_gates = true in its metadata or give it a role that may.",
     ),
     "FIXED_CHANGED": (
         "git's settings or installed packages were changed by an agent in the project's own folder",
-        "Hooks, config and info of .git, installed packages and linked folders are no task's to change: "
-        "they run code outside the sandbox later. They were put back; what was found is saved.",
+        "Hooks, config and info of .git, installed packages and linked folders are not for tasks to change: "
+        "they run code outside the sandbox later. They were restored; the agent's version is saved.",
         "Look at what was saved. If the task needs a package, install it yourself and retry, or use mode = "
         '"local-git".',
     ),
     "OUTSIDE_ROLE": (
-        "a change leaves the paths of its role",
+        "a change is outside its role's paths",
         "Each role touches its own paths only; the built-in tester touches tests, the docser documents.",
         "Give the task another role, or widen the role's paths in the configuration.",
     ),
@@ -63,13 +63,13 @@ WRITE_CODES: dict[str, tuple[str, str, str]] = {
         "Add the file to the task's files, or leave it as it was.",
     ),
     "LINK_OUTSIDE": (
-        "a symbolic link leads where it may not",
-        "A link's target is relative, inside the workspace, and no protected path.",
+        "a symbolic link leads to a forbidden place",
+        "A link's target is relative, inside the workspace, and not a protected path.",
         _AGAIN,
     ),
     "SUBMODULE_CHANGE": (
         "a submodule was added, changed or removed",
-        "A submodule or a nested repository brings content that nobody judged.",
+        "A submodule or a nested repository brings content that no check has judged.",
         "If it is meant, list the path and .gitmodules under workspace.unprotected.",
     ),
     "BAD_MODE": ("a file has special permission bits", "setuid, setgid and sticky bits are refused.", _AGAIN),
@@ -92,15 +92,15 @@ WRITE_CODES: dict[str, tuple[str, str, str]] = {
     "CASE_TWIN": ("two names differ only in case", "They would be one file on some systems.", "Choose distinct names."),
     "WRITE_FAILED": (
         "the system refused a write",
-        "What had been written was put back.",
+        "What had been written was restored.",
         "The message names the cause.",
     ),
     "EMBEDDED_REPOSITORY": (
-        "a folder was made a git repository of its own",
+        "a folder became its own git repository",
         "It would be merged as a submodule.",
         _AGAIN,
     ),
     "SPECIAL_FILE": ("a pipe, socket or device is in the workspace", "Only files and links can be merged.", _AGAIN),
-    "UNREADABLE": ("a file in the workspace cannot be read", "What cannot be read cannot be judged.", _AGAIN),
+    "UNREADABLE": ("a file in the workspace cannot be read", "What cannot be read cannot be checked.", _AGAIN),
     "WRITE_REFUSED": ("a change broke a safeguard", "Nothing was written.", "The message names the rule."),
 }

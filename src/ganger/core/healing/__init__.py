@@ -1,1 +1,1 @@
-"""Healing: when, and what a patch may do."""
+"""Healing: when it happens, and what a patch may do."""

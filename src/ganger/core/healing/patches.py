@@ -1,4 +1,4 @@
-"""What a healer's patches may do: each is planned or refused with its reason, and nothing in them is authority."""
+"""What a healer's patches may do: each is planned or refused with a reason; nothing a patch says grants it rights."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _TEXT_OPERATIONS = ("append", "replace")
 _WHOLE_NUMBERS = ("concurrency", "current_batch_size")
 _RUNTIME_KEYS = ("timeout_sec", *_WHOLE_NUMBERS)
 _RETRY = "RETRY"
-# Only what is plainly a document is ever written into the project; anything else stays a copy in the prompt.
+# Only plain documents are ever written into the project; everything else is patched only as a copy in the prompt.
 _DOCUMENTS = (".md", ".markdown", ".txt", ".rst", ".adoc")
 
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What a decision is judged by. `failing` is the healing scope: the tasks the healer was asked about."""
+    """What a decision is judged against. `failing` is the healing scope: the tasks the healer was asked about."""
 
     schedule: HealSchedule
     failing: tuple[str, ...]
@@ -54,7 +54,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class PatchRefusal:
-    """A patch that is left out; `place` counts from 0 in the decision."""
+    """A patch that is left out; `place` is its index in the decision."""
 
     place: int
     target: str
@@ -63,7 +63,7 @@ class PatchRefusal:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What a decision comes to. `escalate` holds (task, reason); `reset` are the tasks to run again."""
+    """What a decision leads to. `escalate` holds (task, reason); `reset` are the tasks to run again."""
 
     planned: tuple[Planned, ...] = ()
     refused: tuple[PatchRefusal, ...] = ()
@@ -73,7 +73,7 @@ class Judged:
 
 
 def judge(decision: HealDecision, ground: Ground) -> Judged:
-    """Only RETRY patches and runs anything again; any other decision hands the whole scope to a person."""
+    """Only RETRY applies patches and runs tasks again; any other decision hands the whole scope to a person."""
     policy = decision.retry_policy
     wanted = set(policy.reset_tasks if policy is not None else ())
     window = (policy.retry_window if policy is not None else None) or "same_window"
@@ -90,7 +90,7 @@ def judge(decision: HealDecision, ground: Ground) -> Judged:
 
 @lru_cache(maxsize=8192)
 def plain_path(ref: str) -> str:
-    """A reference of the manifest in the form in which paths are compared."""
+    """A reference of the manifest in normal form, for comparing paths."""
     return posixpath.normpath(ref) if ref else ""
 
 
@@ -112,7 +112,7 @@ def _sorted_out(patches: tuple[Patch, ...], ground: Ground) -> tuple[tuple[Plann
         except _No as reason:
             refused.append(PatchRefusal(place, patch.target, str(reason)))
     if len(patches) > MOST_PATCHES:
-        why = f"{len(patches)} patches in one decision; only the first {MOST_PATCHES} are looked at"
+        why = f"{len(patches)} patches in one decision; only the first {MOST_PATCHES} are considered"
         refused.append(PatchRefusal(MOST_PATCHES, patches[MOST_PATCHES].target, why))
     return tuple(planned), tuple(refused)
 
@@ -120,22 +120,22 @@ def _sorted_out(patches: tuple[Patch, ...], ground: Ground) -> tuple[tuple[Plann
 def _planned(patch: Patch, ground: Ground) -> Planned:
     plan = _PLANS.get(patch.target)
     if plan is None:
-        raise _No(f"{shorten(patch.target)} is nothing a healer may change; targets are {', '.join(_PLANS)}")
+        raise _No(f"{shorten(patch.target)} is not a target a healer may change; targets are {', '.join(_PLANS)}")
     if patch.task_id is not None and patch.task_id not in ground.failing:
         raise _No(f"task {shorten(patch.task_id)} is outside this healing scope")
     return plan(patch, ground)
 
 
 def _shared_context(patch: Patch, ground: Ground) -> Planned:
-    """`task_id` may narrow it to one task; nothing widens it."""
+    """`task_id` may narrow the scope to one task; nothing widens it."""
     path = _checked_path(patch)
     text = _checked_text(patch)
     using = _with_context(path, ground, ground.failing)
     if not using:
-        raise _No(f"{shorten(path)} is no context file of a task in this healing scope")
+        raise _No(f"{shorten(path)} is not a context file of any task in this healing scope")
     if patch.task_id is not None:
         if patch.task_id not in using:
-            raise _No(f"{shorten(path)} is no context file of task {shorten(patch.task_id)}")
+            raise _No(f"{shorten(path)} is not a context file of task {shorten(patch.task_id)}")
         tasks: tuple[str, ...] = (patch.task_id,)
     elif ground.schedule is HealSchedule.TASK:
         tasks = using
@@ -170,7 +170,7 @@ def _runtime_patch(patch: Patch, ground: Ground) -> Planned:
     if forbidden:
         more = f" and {len(forbidden) - 5} more" if len(forbidden) > 5 else ""
         named = ", ".join(forbidden[:5]) + more
-        raise _No(f"{named}: not for a healer to change; only {', '.join(_RUNTIME_KEYS)} are")
+        raise _No(f"{named}: a healer may not change this; only {', '.join(_RUNTIME_KEYS)} are")
     values = {key: _within(key, patch.content[key], ground.limits) for key in _RUNTIME_KEYS if key in patch.content}
     whole = {key: int(values[key]) for key in _WHOLE_NUMBERS if key in values}
     return Planned(
@@ -211,12 +211,12 @@ def _checked_text(patch: Patch) -> str:
     if not isinstance(patch.content, str):
         raise _No(f"the content of a {patch.target} patch is a string")
     if not patch.content.strip():
-        raise _No("the content is empty, so it would take text away or change nothing")
+        raise _No("the content is empty, so it would remove text or change nothing")
     size = len(patch.content.encode())
     if size > LARGEST_TEXT_BYTES:
         raise _No(f"the content has {size} bytes; the limit is {LARGEST_TEXT_BYTES}")
     if "\0" in patch.content:
-        raise _No("the content has a zero byte in it")
+        raise _No("the content contains a zero byte")
     return patch.content
 
 
@@ -226,7 +226,7 @@ def _text_plan(patch: Patch, path: str, tasks: tuple[str, ...], text: str, groun
 
 
 def _may_be_written(path: str, tasks: tuple[str, ...], ground: Ground) -> bool:
-    """A document that no task changes and that nobody but the touched tasks reads."""
+    """A document that no task changes and that only the affected tasks read."""
     if not path.lower().endswith(_DOCUMENTS):
         return False
     touched = set(tasks)

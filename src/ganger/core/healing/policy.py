@@ -1,7 +1,7 @@
 """Progressive batch healing as a policy: whether a window's failures are healed, retried, escalated or end the run.
 
-A round is one call of the healer for one window's failures. Failures that share a signature are one cluster; when a
-window failed too much, one canary of each cluster runs first and the rest is held until it has passed.
+A round is one call of the healer for one window's failures. Failures that share a signature form one cluster; when a
+window failed too much, one canary of each cluster runs first and the others wait until it has passed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, Task
 
 Failing = Mapping[str, str]
 
-# A failure further down the road is narrower: the answer is readable, the change lands, builds, passes, runs.
+# The later a failure, the narrower it is: the answer is readable, the change lands, builds, passes, runs.
 _ROAD = (
     (FailureClass.CONTRACT_ERROR, FailureClass.OUTPUT_FORMAT, FailureClass.WEAK_CONTRACT, FailureClass.TIMEOUT),
     (FailureClass.PROMPT_GAP, FailureClass.MISSING_PATHS, FailureClass.NO_CHANGE, FailureClass.POLICY_VIOLATION),
@@ -32,7 +32,7 @@ _PLACE = {cls.value: place for place, group in enumerate(_ROAD) for cls in group
 
 @dataclass(frozen=True, slots=True)
 class HealVerdict:
-    """What follows a window: every task that needs something is named once."""
+    """What follows a window: every task that needs a decision is named once."""
 
     heal: tuple[str, ...] = ()
     isolate: bool = False
@@ -45,7 +45,7 @@ class HealVerdict:
 
 
 def healing_on(state: RunState) -> bool:
-    """Whether a healer may be asked at all."""
+    """Whether a healer may be called at all."""
     policy = state.policy
     return (
         bool(state.healer)
@@ -61,7 +61,7 @@ def is_healable(task: TaskState) -> bool:
 
 
 def may_be_healed(state: RunState, name: str) -> bool:
-    """A failure that prompts or context can mend, of a task that may run at least once more after it."""
+    """A failure that prompts or context can fix, of a task that may run at least one more time."""
     task, spec = state.tasks[name], state.specs[name]
     if task.status is not TaskStatus.FAILED or task.final or not is_healable(task):
         return False
@@ -87,12 +87,12 @@ def smaller(size: int) -> int:
 
 
 def passed(task: TaskState) -> bool:
-    """Whether nothing is wrong with it as far as its window can tell: what waits to be merged is verified."""
+    """Whether its window finds no fault with it: what waits to be merged is verified."""
     return task.status is TaskStatus.DONE or task.parked or is_delivering(task)
 
 
 def failure_rate(state: RunState, tasks: Sequence[str]) -> float:
-    """Healable failures over the attempted tasks less blocked and non-healable ones (T11)."""
+    """Healable failures over the attempted tasks without the blocked and non-healable ones (T11)."""
     healable = done = 0
     for name in tasks:
         task = state.tasks[name]
@@ -106,7 +106,7 @@ def rounds_of(state: RunState, lineage: int) -> int:
 
 
 def may_heal_again(state: RunState, lineage: int) -> bool:
-    """Whether the budgets of the window, the run and the money leave room for another round."""
+    """Whether the window's, the run's and the money budgets allow another round."""
     policy = state.policy
     return (
         rounds_of(state, lineage) < policy.max_heal_rounds_per_window
@@ -116,7 +116,7 @@ def may_heal_again(state: RunState, lineage: int) -> bool:
 
 
 def clusters(failing: Failing) -> list[tuple[str, tuple[str, ...]]]:
-    """Tasks by signature, the largest cluster first; order of tasks kept."""
+    """Tasks by signature, the largest cluster first; tasks keep their order."""
     grouped: dict[str, list[str]] = {}
     for name, signature in failing.items():
         grouped.setdefault(signature, []).append(name)
@@ -160,7 +160,7 @@ def after_window(state: RunState, window: Window) -> HealVerdict:
     failed = [t for t in window.tasks if state.tasks[t].status is TaskStatus.FAILED and not state.tasks[t].final]
     release, promote, behind = _held_behind(state, window)
     if not healing_on(state):
-        # Nobody will heal a canary any more, so what is held behind it stands on its own.
+        # This canary will not be healed again, so the tasks behind it no longer wait for it.
         failed += [each for t in window.tasks if not passed(state.tasks[t]) for each in state.held.get(t, ())]
         again = tuple(t for t in failed if may_run_again(state, t))
         return HealVerdict(requeue=again, give_up=_without(failed, again), release=release)
@@ -204,12 +204,12 @@ def _replace(verdict: HealVerdict, **changes: object) -> HealVerdict:
 
 
 def _all(state: RunState, names: Iterable[str]) -> list[str]:
-    """These tasks and whatever is held behind them."""
+    """These tasks and all tasks held behind them."""
     return list(dict.fromkeys(each for name in names for each in (name, *state.held.get(name, ()))))
 
 
 def _hopeless(state: RunState, window: Window, sick: list[str], stubborn: list[str]) -> str:
-    """Why going on would only repeat the same failures; empty while healing may still help."""
+    """Why another round would only repeat the same failures; empty while healing may still help."""
     for signature, names in clusters({name: _signature(state, name) for name in stubborn}):
         together = len(_all(state, names))
         if together > 1:
@@ -218,14 +218,14 @@ def _hopeless(state: RunState, window: Window, sick: list[str], stubborn: list[s
                 f"healing does not converge: {together} tasks fail with {signature!r}, "
                 f"unchanged after {rounds} heal rounds"
             )
-    # One that shares a coarse failure with another is no proof; a window in which nothing works any more is.
+    # A task that shares a coarse failure with another proves nothing; a window in which nothing works any more does.
     beaten = {} if any(passed(state.tasks[t]) for t in window.tasks) else _defeated(state)
     for name in _without(sick, stubborn):
         known = beaten.get(_signature(state, name))
         if known is not None and not state.tasks[name].healer_attempts:
             return (
                 f"healing does not converge: {name} fails with {_signature(state, name)!r}, "
-                f"which healing could not mend for {known}"
+                f"which healing could not fix in {known}"
             )
     if len(state.heal_rounds) >= state.policy.max_total_heal_rounds and sick and not _last_helped(state, sick):
         return (
@@ -243,7 +243,7 @@ def _last_helped(state: RunState, sick: list[str]) -> bool:
 
 
 def _defeated(state: RunState) -> dict[str, str]:
-    """Signatures that outlived all healing allowed, and a task that escalated with each."""
+    """Signatures that persist after all allowed healing, and a task that escalated with each."""
     return {
         state.tasks[name].last_failure_signature or "": name
         for round_ in state.heal_rounds
@@ -296,7 +296,7 @@ def may_run_again(state: RunState, name: str) -> bool:
 
 
 def given_up(state: RunState, name: str, detail: str) -> ev.TaskSettled:
-    """The end of a task for which nothing is left to try."""
+    """The end of a task for which no retry is left."""
     task = state.tasks[name]
     ended = end_of(task.last_failure_class, task.last_failure_signature, state.policy, healing=healing_on(state))
     return ev.TaskSettled(name, ended[0], detail, ended[1])
@@ -307,7 +307,7 @@ def given_up(state: RunState, name: str, detail: str) -> ev.TaskSettled:
 
 @dataclass(frozen=True, slots=True)
 class Cure:
-    """What a healer's decision comes to once it was checked: `reset` may run again, `escalate` may not."""
+    """What a checked healer's decision leads to: `reset` may run again, `escalate` may not."""
 
     reset: tuple[str, ...] = ()
     escalate: tuple[tuple[str, str], ...] = ()
@@ -317,7 +317,7 @@ class Cure:
 
 
 def shrunk_size(state: RunState, round_: HealRound, cure: Cure) -> int:
-    """The window size from here on where the healer asks for a smaller one; 0: it does not. A window that failed too
+    """The window size from now on if the healer asks for a smaller one; 0 if it does not. A window that failed too
     much has shrunk already. Only `auto` has sizes that change; under any schedule the retry itself is smaller."""
     if not cure.shrink:
         return 0
@@ -325,7 +325,7 @@ def shrunk_size(state: RunState, round_: HealRound, cure: Cure) -> int:
 
 
 def after_round(state: RunState, round_: HealRound, cure: Cure) -> tuple[tuple[str, ...], list[ev.Event]]:
-    """The tasks of the retry window, and what happens to every task the round was about."""
+    """The tasks of the retry window, and what happens to every task of the round."""
     failed = [name for name in round_.failed if state.tasks[name].status is TaskStatus.FAILED]
     events: list[ev.Event] = []
     handed_on = dict(cure.escalate)
@@ -349,7 +349,7 @@ def _not_again(state: RunState, name: str, cure: Cure) -> str:
 def after_nothing(
     state: RunState, round_: HealRound, escalate: Mapping[str, str]
 ) -> tuple[tuple[str, ...], tuple[str, ...], list[ev.Event]]:
-    """A round without a single patch: the tasks to ask about once more, those of a retry window, and the events."""
+    """A round without a single patch: the tasks to heal again, those of a retry window, and the events."""
     failed = [name for name in round_.failed if state.tasks[name].status is TaskStatus.FAILED]
     events: list[ev.Event] = [
         ev.TaskSettled(name, TaskStatus.ESCALATED, escalate[name]) for name in failed if name in escalate
@@ -392,13 +392,13 @@ def _isolated(state: RunState, again: list[str], cure: Cure, events: list[ev.Eve
 
 
 def _shared_signature(state: RunState, name: str, again: Sequence[str]) -> str:
-    """What is held behind a canary stays with it, also when that one meets another failure now."""
+    """Tasks held behind a canary stay with it, even if the canary now fails differently."""
     canary = state.tasks[name].held_by
     return _signature(state, canary if canary in again else name)
 
 
 def _canary(state: RunState, names: Sequence[str]) -> str:
-    """The one that has run most often for this cluster stays its canary; else the first in plan order."""
+    """The canary stays the task that has run most often for this cluster; else it is the first in plan order."""
     return min(names, key=lambda name: (name not in state.held, state.rank[name]))
 
 
@@ -407,7 +407,7 @@ def _requeue(name: str, cure: Cure, why: str) -> ev.TaskRequeued:
 
 
 def questions_for(events: Iterable[ev.Event]) -> list[ev.Event]:
-    """A question for every task these events hand to a person; the journal gives it its name."""
+    """A question for every task that these events hand to a person; the journal names it."""
     return [
         ev.QuestionAsked("", event.task, kind, event.detail)
         for event in events

@@ -1,1 +1,1 @@
-"""Logs of checks and CI jobs, read for what failed and why."""
+"""Logs of checks and CI jobs: what failed, and why."""

@@ -1,4 +1,4 @@
-"""What ended a CI job where neither a test nor the code did: workflow, runner, disk, memory, time or network."""
+"""What ended a CI job if neither a test nor the code did: workflow, runner, disk, memory, time or network."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ganger.core.vocabulary import FailureClass
 
 
 class LogCause(StrEnum):
-    """Why a job is red, by its log."""
+    """Why a job is red, according to its log."""
 
     TESTS = "tests"
     BUILD = "build"
@@ -24,7 +24,7 @@ class LogCause(StrEnum):
     NETWORK = "network"
 
 
-# A worker mends tests and builds. A workflow that cannot be read is the operator's. The others tend to pass.
+# A worker fixes tests and builds; the operator fixes a workflow that cannot be read. The others are usually temporary.
 CLASS_OF: dict[LogCause, FailureClass] = {
     LogCause.TESTS: FailureClass.TEST_ERROR,
     LogCause.BUILD: FailureClass.BUILD_ERROR,
@@ -54,7 +54,7 @@ _NETWORK = (
     r"|rate limit|too ?many ?requests|remote end hung up|\bearly EOF\b|unknown host"
     r"|could not transfer artifact|unable to connect to|gnutls_handshake|SSL_ERROR_SYSCALL|proxy error"
 )
-# The first that fits, by what it says without doubt; each is looked for in the lines that end a log.
+# The first that matches wins, the most certain first; each is looked for in the last lines of a log.
 _SAYS: tuple[tuple[LogCause, re.Pattern[str]], ...] = tuple(
     (cause, re.compile(pattern, re.IGNORECASE))
     for cause, pattern in (
@@ -87,7 +87,7 @@ _SAYS: tuple[tuple[LogCause, re.Pattern[str]], ...] = tuple(
         (LogCause.CANCELLED, r"the operation was cancell?ed|\bcontext cancell?ed\b|job was cancell?ed"),
     )
 )
-# What a program says on the way to success.
+# What a program also prints when it succeeds.
 _PASSING_BY = re.compile(
     r"\bwarn(?:ing)?\b|\bretry|\bretrying|tries remaining|try remaining|tried again|attempt \d+ (?:of|failed)|\bINFO\b"
     r"|\b(?:ok|passed|PASS)\b|✓|✔",
@@ -110,9 +110,10 @@ _OF_BUILDS = re.compile(
 
 
 def cause_of(reading: LogReading, told: Sequence[str]) -> tuple[LogCause, str]:
-    """Why the job is red, and the line that says so where it is neither a test nor the code. `told`: its telling lines.
+    """Why the job is red, and the line that says so if neither a test nor the code is the cause. `told`: its telling
+    lines.
 
-    A test that failed and an error with its place outweigh all else, unless they only tell of the machine's trouble.
+    A failed test and an error with its place outweigh everything else, unless they only report the machine's trouble.
     """
     if mended := by_people(reading.faults):
         tests = [fault for fault in mended if fault.is_test and not fault.loads]
@@ -127,13 +128,13 @@ def cause_of(reading: LogReading, told: Sequence[str]) -> tuple[LogCause, str]:
 
 
 def by_people(faults: Sequence[LogFault]) -> tuple[LogFault, ...]:
-    """Without those that only say that the disk was full, memory used up or the network gone. A test that meets no
-    network may have a fault of its own."""
+    """Without those that only say that the disk was full, memory used up or the network down. A test that cannot reach
+    the network may have a fault of its own."""
     return tuple(fault for fault in faults if not (_FULL if fault.is_test else _ANY_OF_PLACE).search(fault.why))
 
 
 def _said(lines: Sequence[str], *, doubtful: bool) -> tuple[LogCause, str] | None:
-    """Where something speaks of failed tests, only what cannot be taken for their output counts."""
+    """If something mentions failed tests, only lines that cannot be their output count."""
     last = [line for line in lines if line.strip()][-_LAST_LINES:]
     for cause, pattern in _SAYS:
         if doubtful and cause not in _NEEDS_CERTAINTY:
@@ -142,6 +143,6 @@ def _said(lines: Sequence[str], *, doubtful: bool) -> tuple[LogCause, str] | Non
             if pattern.search(line) and not _PASSING_BY.search(line):
                 return cause, line.strip()
     if not doubtful and any(_OUT_OF_REACH.search(line) for line in last):
-        # Pip warns of the network, and then finds fault with the name.
+        # Pip warns about the network first, and then complains about the name.
         return next(((LogCause.NETWORK, line.strip()) for line in last if _NOTHING_FOUND.search(line)), None)
     return None

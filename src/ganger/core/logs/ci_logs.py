@@ -1,7 +1,7 @@
-"""A CI job's log: what failed in it, the line it is known by, what kind of fault it is, the files it names.
+"""A CI job's log: what failed in it, the line that identifies it, what kind of fault it is, the files it names.
 
-Read as the logs of local checks are. A fault is known by the tests that failed or the errors with their places, never
-by a heading that each log of its kind has.
+It is read like the logs of local checks. A fault is identified by the tests that failed or the errors with their
+places, never by a heading that every log of its kind has.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _NOISE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """`signal` is what a person is told first; `faults` are the keys by which two logs are compared, and `named` says
+    """`signal` is what people see first; `faults` are the keys by which two logs are compared, and `named` says
     whether they are tests and errors with places, or only lines that speak of trouble."""
 
     telling: Telling
@@ -62,7 +62,7 @@ class Excerpt:
 
 
 def trim(log: str) -> Excerpt:
-    """Bounded, whatever the log is."""
+    """Bounded, whatever the log holds."""
     reading = read_log(log)
     told = telling_of(reading.lines)
     cause, line = cause_of(reading, told.lines)
@@ -76,13 +76,13 @@ def trim(log: str) -> Excerpt:
 
 
 def faults(log: str) -> frozenset[str]:
-    """What is wrong by this log, without what differs from one run to the next: two logs can be compared."""
+    """What this log says is wrong, without what differs from one run to the next, so that two logs can be compared."""
     return trim(log).faults
 
 
 def known_by(excerpts: Iterable[tuple[str, Excerpt]]) -> str:
-    """What the failure of a commit is known by, from the logs of its jobs by their names. The same faults give the same
-    words, in whatever order and in how many jobs of a matrix they came."""
+    """The name of a commit's failure, from the logs of its jobs by name. The same faults give the same name, in any
+    order and in any number of jobs of a matrix."""
     every = list(excerpts)
     named = sorted({fault for _, excerpt in every if excerpt.named for fault in excerpt.faults})
     if not named:
@@ -90,16 +90,16 @@ def known_by(excerpts: Iterable[tuple[str, Excerpt]]) -> str:
     if not named:
         return ""
     more = f" and {len(named) - 1} more" if len(named) > 1 else ""
-    # In letters: digits would be taken for something that varies.
+    # In letters: digits would count as something that varies.
     digest = hashlib.sha256("\n".join(named).encode("utf-8", "replace")).hexdigest()[:8].translate(_LETTERS)
     return f"{named[0][:_LONGEST_NAME].strip()}{more} #{digest}"
 
 
 def named_files(log: str) -> tuple[str, ...]:
-    """The files of the repository that a failed log names, the likeliest culprit first: where an error stands, then
-    where a test failed from the innermost call outwards, then the tests themselves, then what else is named.
+    """The files of the repository that a failed log names, the likeliest culprit first: the places of errors, then
+    the frames of failed tests from the innermost call outwards, then the tests themselves, then other named files.
 
-    As far as the log tells: of a class of Java without the folder of its sources, so compare by the end of a path.
+    A log may name only part of a path: a Java class comes without its source folder, so compare the ends of paths.
     """
     reading = read_log(log)
     weights: Counter[str] = Counter()
@@ -132,7 +132,7 @@ def _is_inside(path: str) -> bool:
 
 
 def _signal(found: Sequence[LogFault]) -> str:
-    """The first fault, and the names of the next."""
+    """The first fault, and the names of the next ones."""
     first = found[0].shown[:_LONGEST_SIGNAL]
     others = [fault.shown.partition(": ")[0][:_LONGEST_NAME] for fault in found[1:_NAMED_IN_SIGNAL]]
     rest = len(found) - 1 - len(others)
@@ -142,7 +142,7 @@ def _signal(found: Sequence[LogFault]) -> str:
 
 
 def _said(reading: LogReading) -> list[str]:
-    """Lines that speak of trouble, of a log in which no known tool names what failed."""
+    """Lines that mention trouble, from a log in which no known tool names what failed."""
     stop = next((at for at, line in enumerate(reading.lines) if _STOP.match(line)), None)
     lines = reading.lines if stop is None else reading.lines[max(0, stop - _BEFORE_A_STOP) : stop]
     told = (line.strip() for line in lines if _ERROR.search(line) and not _NOISE.search(line))

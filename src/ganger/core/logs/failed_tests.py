@@ -1,7 +1,7 @@
-"""Which tests a log says have failed, by the forms of every runner that is known, and the lines that tell of each.
+"""Which tests failed according to a log, in the format of every known runner, and the lines about each.
 
-Runners that are known are read by their own forms; of a long log what is read lies at its beginning and its end, and
-between them where lines speak of trouble.
+Known runners are parsed by their own formats. Of a long log, the beginning and the end are read, and between them
+the lines that mention trouble.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from ganger.core.logs.log_lines import VARIES
 from ganger.core.logs.places import PLACE, is_foreign, places
 
 _BEGINNING, _END, _BETWEEN = 1_000, 4_000, 1_000
-# Lines without end are not looked at one by one.
+# Very long lines are not parsed one by one.
 _MOST_LOOKED_AT = 40_000
 MOST_HEADS = 400
 LONGEST_BLOCK = 120
 MOST_ALIKE = 50
 _LONGEST_NAME = 200
 
-# What names a failed test. `told`: the lines behind it say why it failed; the others only list it.
+# Patterns that name a failed test. `told`: the lines below it say why it failed; the others only list it.
 _TOLD = tuple(
     re.compile(pattern)
     for pattern in (
@@ -56,7 +56,7 @@ _LISTED = tuple(
         r"\[ERROR\]\s+(?:Run \d+: )?(?P<name>[\w$]+(?:\.[\w$]+)+(?=:\d+)):\d+(?:->[\w$.:<>()-]+)*(?: »)? ?(?P<why>.*)$",
     )
 )
-# Numbered, as mocha, rspec, phpunit, ExUnit and Playwright do: believed only where the log says that it lists them so.
+# Numbered, as mocha, rspec, phpunit, ExUnit and Playwright do: used only if the log announces such a list.
 _NUMBERED = re.compile(r"\s{0,6}\d{1,4}\) (?P<name>\S.*?)(?: ─+|:)?$")
 _LISTS_NUMBERED = re.compile(
     r"\s*\d+ failing\b|Failures:$|There (?:was|were) \d+ (?:failures?|errors?)|\d+ tests?, \d+ failures?$|  \d+ failed$"
@@ -69,7 +69,7 @@ _BLOCK_ENDS = re.compile(
     r"|FAIL\t|FAIL$|ok  \t|=== RUN |test result: |#\s*Subtest: |⎯{10,}|\[-{8,}\]|-{60,}$"
 )
 _RUN = "=== RUN   "
-# An error with its place on the same line, or the first line of one that has its place below.
+# An error with its place on the same line, or the first line of an error that has its place below.
 LOCATED = re.compile(
     r"\s*(?:\w+: )?\S+?(?::\d+(?::\d+)?|\(\d+(?:,\d+)?\))(?::| -)\s*(?:fatal )?(?:error\b|[A-Z]{1,4}\d{2,5}\b"
     r"|E:|undefined|cannot|expected)"
@@ -155,7 +155,7 @@ def heads_of(lines: Sequence[str]) -> Iterator[FailureHead]:
 
 
 def _whole(lines: Sequence[str], at: int, name: str) -> str:
-    """A name that stands on several lines, the last of which ends in a colon."""
+    """A name that spans several lines, the last of which ends in a colon."""
     parts = [name]
     for line in lines[at + 1 : at + 5] if not lines[at].endswith(":") else ():
         if not line.strip():
@@ -167,7 +167,7 @@ def _whole(lines: Sequence[str], at: int, name: str) -> str:
 
 
 def _passes(lines: Sequence[str], at: int, name: str) -> bool:
-    """A test that is announced before it is known how it ends."""
+    """A test that is announced before its result is known."""
     for line in lines[at + 1 : at + LONGEST_BLOCK]:
         if line.startswith("[  FAILED  ]") and name in line:
             return False
@@ -186,14 +186,14 @@ def first_of_each(heads: Iterable[FailureHead]) -> list[FailureHead]:
 
 
 def key_of(name: str) -> str:
-    """What two ways of writing the name of one test have in common."""
+    """What two spellings of one test's name have in common."""
     bare = re.sub(r"^\S+\.\w{1,4}(?:::| > )", "", name)
     bare = re.sub(r"^(\w+) \((?:[\w.]+\.)?(\w+)\.\1\)$", r"\2.\1", bare)
     return re.sub(r"::| > | › ", ".", bare).strip()
 
 
 def tests_of(lines: Sequence[str], heads: Sequence[FailureHead], starts: frozenset[int]) -> tuple[FailedTest, ...]:
-    """Each failed test once, by its fullest name."""
+    """Each failed test once, by its most complete name."""
     reasons = reasons_of(lines) if any(head.why for head in heads) else {}
     found: dict[str, FailedTest] = {}
     for number, head in enumerate(heads):
@@ -205,13 +205,13 @@ def tests_of(lines: Sequence[str], heads: Sequence[FailureHead], starts: frozens
             place = place_of([*block, *reasons.get(head.why, ())], head.name)
         name = max(known.name, head.name, key=lambda text: ("::" in text, len(text)))
         found[key] = FailedTest(name, place)
-    # What a runner lists by its last name only is the same test.
+    # A test that a runner lists by its last name only is the same test.
     shorter = {key[at + 1 :] for key in found for at, char in enumerate(key) if char == "."}
     return tuple(test for key, test in found.items() if key not in shorter)
 
 
 def reasons_of(lines: Sequence[str]) -> dict[str, list[str]]:
-    """Lines that are a place and a reason, by that reason."""
+    """Lines that consist of a place and a reason, by that reason."""
     found: dict[str, list[str]] = {}
     for line in lines:
         place, _, why = line.partition(": ")
@@ -221,7 +221,7 @@ def reasons_of(lines: Sequence[str]) -> dict[str, list[str]]:
 
 
 def block_of(lines: Sequence[str], starts: frozenset[int], head: FailureHead) -> list[int]:
-    """The lines that tell of one failed test, its name first; `starts`: where others begin."""
+    """The lines about one failed test, its name first; `starts`: where others begin."""
     found = [head.at]
     for at in range(head.at + 1, min(len(lines), head.at + LONGEST_BLOCK)):
         if at in starts or (_BLOCK_ENDS.match(lines[at]) and not (at <= head.at + 2 and is_rule(lines[at]))):
@@ -237,7 +237,7 @@ def is_rule(line: str) -> bool:
 
 
 def _before(lines: Sequence[str], head: FailureHead) -> list[int]:
-    """Of a runner that says why before it says that a test failed."""
+    """For a runner that says why before it says that a test failed."""
     for at in range(head.at - 1, max(-1, head.at - 2 * LONGEST_BLOCK), -1):
         if lines[at] == f"{_RUN}{head.name}":
             ends = (n for n in range(at + 1, head.at) if lines[n].startswith(_RUN) or "--- " in lines[n])
@@ -246,7 +246,7 @@ def _before(lines: Sequence[str], head: FailureHead) -> list[int]:
 
 
 def place_of(block: Sequence[str], name: str) -> str:
-    """Where a test failed: in Python the last line of the test itself, elsewhere the first place that is named."""
+    """Where a test failed: in Python the last line of the test itself, elsewhere the first named place."""
     found = [place for line in block for place in places(line)]
     if not found:
         return ""
@@ -258,7 +258,7 @@ def place_of(block: Sequence[str], name: str) -> str:
 
 
 def located(lines: Sequence[str], taken: set[int]) -> list[list[int]]:
-    """Errors of compilers and linters, each with what stands below it."""
+    """Errors of compilers and linters, each with the lines below it."""
     found: list[list[int]] = []
     for at, line in enumerate(lines):
         if at in taken or not line.strip() or not LOCATED.match(line) or is_foreign(line):
@@ -275,7 +275,7 @@ def located(lines: Sequence[str], taken: set[int]) -> list[list[int]]:
 
 
 def file_above(lines: Sequence[str], at: int) -> list[int]:
-    """The file that a list of its errors stands under."""
+    """The file under which a list of its errors appears."""
     for above in range(at - 1, max(-1, at - 50), -1):
         if lines[above] and not lines[above][0].isspace():
             return [above]

@@ -1,7 +1,7 @@
-"""What a log says is wrong: the tests that failed, and the errors that name their place, by the forms of known tools.
+"""What is wrong according to a log: failed tests, and errors that name their place, in the formats of known tools.
 
-Two logs of one fault give the same faults: the names of tests, files and reasons are kept, and what differs from one
-run to the next is left out, such as numbers of lines, times, temporary names, and the order of tests.
+Two logs of one fault give the same faults: the names of tests, files and reasons are kept; what differs from one
+run to the next is left out, such as line numbers, times, temporary names, and the order of tests.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _NOT_WHY = re.compile(
     r"\s*(?:at |❯ |\d+ *\||> *\d+ *\||\||[-=_~^*]+$|File \"|Traceback|stack:|---$|\.\.\.$|note:|goroutine |duration_ms"
     r"|failureType|location:|type:|<\S+ at |# |\[gw\d+\]|\(Use )"
 )
-# The file that a test is in, where its own name does not say it.
+# The file that a test is in, if its own name does not say it.
 _JEST_FILE = re.compile(r"\s*(?:FAIL|PASS)\s+(?:\S+ )?(?P<file>\S+\.[cm]?[jt]sx?)(?: \([\d.]+ m?s\))?$")
 _GO_PACKAGE = re.compile(r"(?:FAIL|ok  )\s+(?P<file>[\w./~+-]+)\s+(?:[\d.]+s|\[build failed\]|\(cached\))")
 _TAP_PLACE = re.compile(r"\s+location: '(?P<file>.*?):\d+:\d+'")
@@ -90,10 +90,10 @@ _ERRORS = tuple(
         r"\[warn\] (?P<file>[\w@.+/-]+\.\w+)$",
     )
 )
-# The place stands below: of Rust, of linters that write like it.
+# The place is below: Rust, and linters that write like it.
 _HEADED = re.compile(r"(?:error(?:\[(?P<code>\w+)\])?: |(?P<rule>[A-Z]{1,5}\d{2,5}) (?:\[\*\] )?)(?P<why>\S.*)$")
 _ARROW = re.compile(r"\s*--> (?P<file>\S.*?):(?P<line>\d+):\d+$")
-# Under the name of its file.
+# Below the name of its file.
 _UNDER_FILE = re.compile(r"\s+(?P<line>\d+):\d+\s+error\s+(?P<why>\S.*)$")
 _SYMBOL = re.compile(r"(?:\[ERROR\] )? +(?:symbol: +|\| +\^+ (?=expected))(?P<text>\S.*)$")
 _UNDEFINED = re.compile(
@@ -107,16 +107,16 @@ _UNCAUGHT = re.compile(r"(?:Uncaught )?(?P<why>[A-Z]\w*(?:Error|Exception)(?: \[
 _STOPPED = re.compile(
     r"make(?:\[\d+\])?: \*\*\* \[(?:(?P<file>[^\s:\]]+):(?P<line>\d+): )?(?P<target>[^\]]+)\] (?P<how>Error \d+)"
 )
-# What names of tests hold that differs from run to run.
+# Parts of test names that differ from run to run.
 _IN_NAMES = re.compile(r"0x[0-9a-f]{4,}|\(line \d+\)|(?<![\w.])/tmp/[^\s\]]+|\(retry x?\d+\)| \(re-run \d+\)")
 _OF_LINTERS = re.compile(r"^(\w+) \[\*\] |\s{2,}\[[\w-]+\]$|\[\*\] ")
 
 
 @dataclass(frozen=True, slots=True)
 class LogFault:
-    """A failed test, or an error and its place. `file` is where it belongs: the test's file, or that of the error.
+    """A failed test, or an error and its place. `file` is where it belongs: the test's file, or the error's.
 
-    `frames` are the project's files that its lines name, the innermost first; `loads`: of that file nothing could run;
+    `frames` are the project's files that its lines name, the innermost first; `loads`: nothing of that file could run;
     `raised`: an error that ended a program, or was only printed by one.
     """
 
@@ -131,13 +131,13 @@ class LogFault:
 
     @property
     def shown(self) -> str:
-        """As a person is told of it."""
+        """As people see it."""
         name = self._full_name if self.is_test else (self.place or self.name)
         return f"{name}: {self.why}" if name and self.why else name or self.why
 
     @property
     def key(self) -> str:
-        """The same for one fault, whichever run told of it."""
+        """The same for one fault in every run that reports it."""
         return f"{_IN_NAMES.sub('<v>', self._full_name)}: {_stable(self.why)}"
 
     @property
@@ -150,8 +150,8 @@ class LogFault:
 
 @dataclass(frozen=True, slots=True)
 class LogReading:
-    """The lines of a log that were read, and what is wrong by them. `stops`: make's own words on a recipe that failed,
-    which say something only where nothing else does."""
+    """The parsed lines of a log, and the faults in it. `stops`: make's own words about a failed recipe, which matter
+    only if nothing else is known."""
 
     lines: tuple[str, ...]
     faults: tuple[LogFault, ...] = ()
@@ -159,12 +159,12 @@ class LogReading:
 
 
 def read_log(log: str, root: str = "") -> LogReading:
-    """Bounded in time and memory, whatever the log is."""
+    """Bounded in time and memory, whatever the log holds."""
     lines = bounded(read_lines(log, root))
     tests, taken = _tests(lines)
     errors = list(_errors(lines, taken))
     if tests or any(error.place for error in errors):
-        # A traceback beside what is known to have failed may be one that a passing test caught.
+        # If failures are known, a traceback beside them may be one that a passing test caught.
         errors = [error for error in errors if not error.raised]
     stops = [
         LogFault(f"{found['file'] or 'make'}: {found['target']}", found["how"], found["file"] or "")
@@ -178,7 +178,7 @@ def _each_once(faults: Iterable[LogFault]) -> tuple[LogFault, ...]:
     found: dict[str, LogFault] = {}
     for fault in faults:
         found.setdefault(fault.key, fault)
-    # Of too many not the first: tests come in any order.
+    # If there are too many, not the first ones: tests come in any order.
     kept = frozenset(sorted(found)[:_MOST_FAULTS])
     return tuple(fault for key, fault in found.items() if key in kept)
 
@@ -191,10 +191,10 @@ def _stable(text: str) -> str:
 
 
 def _tests(lines: Sequence[str]) -> tuple[list[LogFault], set[int]]:
-    """The failed tests, and the lines that tell of them."""
+    """The failed tests, and the lines about them."""
     heads = list(heads_of(lines))
     starts = frozenset(head.at for head in heads if head.told)
-    # A runner that lists what failed once more at the end has told of suites before.
+    # A runner that lists all failures again at the end has reported suites before.
     again = next((at for at, line in enumerate(lines) if _FAILING_TESTS.match(line)), -1)
     found: list[LogFault] = []
     taken: set[int] = set()
@@ -224,7 +224,7 @@ def _test(lines: Sequence[str], head: FailureHead, block: Sequence[int]) -> LogF
 
 
 def _named(lines: Sequence[str], head: FailureHead, told: Sequence[str]) -> tuple[str, str]:
-    """Its name in full, and the file it is in."""
+    """Its full name, and the file it is in."""
     name = head.name
     if (vitest := _VITEST_NAME.match(name)) is not None:
         return f"{vitest['file']} > {vitest['rest']}", vitest["file"]
@@ -266,7 +266,7 @@ def _below(lines: Sequence[str], at: int, pattern: re.Pattern[str]) -> str:
 
 
 def _unloaded(lines: Sequence[str], taken: set[int]) -> Iterator[LogFault]:
-    """Files of tests that could not be loaded."""
+    """Test files that could not be loaded."""
     for at, line in enumerate(lines):
         match = next((found for pattern in _SUITES if (found := pattern.match(line))), None)
         if match is None:
@@ -281,7 +281,7 @@ def _unloaded(lines: Sequence[str], taken: set[int]) -> Iterator[LogFault]:
 
 
 def _why(told: Sequence[str]) -> str:
-    """The reason, by the forms of the runners; of others the first line that is no frame and no code."""
+    """The reason, in the runners' formats; for others the first line that is neither a frame nor code."""
     for reader in (_why_of_pytest, _why_of_python, _why_of_go, _why_of_rust, _why_of_tap):
         if why := reader(told):
             return why
@@ -300,7 +300,7 @@ def _next_line(told: Sequence[str], at: int) -> str:
 
 
 def _why_of_pytest(told: Sequence[str]) -> str:
-    """The first line of the last error, with the name of what was raised."""
+    """The first line of the last error, with the name of the exception."""
     errors = [at for at, line in enumerate(told) if _E_LINE.match(line)]
     if not errors:
         return ""
@@ -362,7 +362,7 @@ def _why_of_tap(told: Sequence[str]) -> str:
 
 
 def _merged(found: Sequence[LogFault]) -> list[LogFault]:
-    """Each test once: what is listed without its file, its class or its reason is the same as what has them."""
+    """Each test once: an entry without its file, class or reason is the same as one that has them."""
     listed: dict[str, set[str]] = {}
     for fault in found:
         if "::" in fault.name:
@@ -389,7 +389,7 @@ def _merged(found: Sequence[LogFault]) -> list[LogFault]:
             frames=known.frames or fault.frames,
         )
     shorter = {name[at + 1 :] for _, name in groups for at, char in enumerate(name) if char == "."}
-    # What only holds tests that failed says nothing of its own.
+    # A suite that only contains failed tests adds nothing.
     holders = {name[:at] for _, name in groups for at, char in enumerate(name) if char == "/"}
     order = {key_of(fault.name): number for number, fault in reversed(list(enumerate(found)))}
     kept = [
@@ -401,7 +401,7 @@ def _merged(found: Sequence[LogFault]) -> list[LogFault]:
 
 
 def _where_listed(fault: LogFault, known: set[str]) -> LogFault:
-    """In the file that the runner lists it in: what a fixture raises names that one's file first."""
+    """In the file that the runner lists it in: an exception in a fixture names the fixture's file first."""
     if not known or fault.file in known:
         return fault
     return replace(fault, file=min(known) if len(known) == 1 else "")
@@ -411,7 +411,7 @@ def _where_listed(fault: LogFault, known: set[str]) -> LogFault:
 
 
 def _errors(lines: Sequence[str], taken: set[int]) -> Iterator[LogFault]:
-    """Errors of compilers, linters, linkers and scripts, outside of what tells of tests."""
+    """Errors of compilers, linters, linkers and scripts, outside the output of tests."""
     above = ""
     for at, line in enumerate(lines):
         if at in taken or not line:
@@ -462,7 +462,7 @@ def _error(lines: Sequence[str], at: int, above: str) -> LogFault | None:
 
 
 def _symbol(lines: Sequence[str], at: int) -> str:
-    """What a compiler says below of an error that it says of many."""
+    """What a compiler prints below an error with a general message, such as the missing symbol."""
     for line in lines[at + 1 : at + _BELOW_AN_ERROR]:
         if not line or not (line[0].isspace() or line[0].isdigit() or line.startswith("[ERROR]  ")):
             break
@@ -477,7 +477,7 @@ def _located(file: str, line: str, why: str) -> LogFault:
 
 
 def _traceback(lines: Sequence[str], at: int) -> LogFault | None:
-    """Of a program in Python that ended with an error."""
+    """For a Python program that ended with an error."""
     block = lines[at + 1 : at + LONGEST_BLOCK]
     end = next((n for n, line in enumerate(block) if line and not line[0].isspace()), -1)
     if end < 0 or not _RAISED.match(block[end]):

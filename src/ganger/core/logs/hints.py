@@ -1,4 +1,4 @@
-"""What a telling line hints at: places that a program did not find, a network it did not reach, a power it lacks."""
+"""What a telling line hints at: places that a program did not find, an unreachable network, a missing privilege."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NETWORK = re.compile(
     r"|max retries exceeded|address family not supported|unreachable host|no internet",
     re.IGNORECASE,
 )
-# What making a socket says where there is none to be had: a refusal that names no file.
+# What creating a socket says where none is allowed: a refusal that names no file.
 _NO_SOCKET = re.compile(
     r"PermissionError: \[Errno 13\] Permission denied$|\bsocket\b.*(?:permission denied|EACCES|EPERM)", re.I
 )
@@ -34,8 +34,8 @@ _FULL = re.compile(r"no space left on device|\bENOSPC\b", re.IGNORECASE)
 
 
 def absent_paths(line: str, around: str = "") -> tuple[str, ...]:
-    """The full paths in a line that complains of something it did not find or could not open; and where a module that
-    was not found would lie, beside the files that `around` names as the ones that asked for it."""
+    """The full paths in a line that complains about something missing or unreadable; and where a missing module would
+    be, beside the files that `around` names as its importers."""
     text = line[:_LONGEST]
     if not _ABSENT.search(text):
         return ()
@@ -56,12 +56,12 @@ def _modules(line: str, around: str) -> Iterator[str]:
 
 
 def sandbox_hint(line: str, *, network: str, walled: bool) -> str:
-    """The setting behind a line that speaks of the network, of limits or of refused powers; else empty."""
+    """The setting behind a line about the network, limits or refused privileges; else empty."""
     text = line[:_LONGEST]
     if walled and network != "allow" and (_NETWORK.search(text) or _NO_SOCKET.search(text)):
         return f'the sandbox has network = "{network}": set sandbox.network = "allow" if it needs more'
     if walled and (_TOO_LARGE.search(text) or _FULL.search(text)):
         return "the sandbox limits each file and each temporary folder: sandbox.file_mb"
     if walled and _FORBIDDEN.search(text):
-        return "the sandbox forbids mounts, namespaces, tracing and other powers: docs/guide/sandbox.md"
+        return "the sandbox forbids mounts, namespaces, tracing and other privileges: docs/guide/sandbox.md"
     return ""

@@ -1,7 +1,7 @@
-"""The lines of a log as a person reads them: no terminal codes, and nothing of what forges put before and around them.
+"""The lines of a log as a person reads them: no terminal codes, and nothing of what forges add around them.
 
-Forgejo, Gitea, GitHub and GitLab put a moment before each line, and marks of their own around groups of lines; a
-progress bar writes one line many times. Where the checkout is differs from one runner to the next and is left out.
+Forgejo, Gitea, GitHub and GitLab put a timestamp before each line, and their own marks around groups of lines; a
+progress bar writes one line many times. The checkout's place differs from one runner to the next and is left out.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from ganger.contracts.reading.terminal import FULL
 
-# Of a long log its beginning and its end are read.
+# Of a long log, the beginning and the end are read.
 FIRST_CHARS, LAST_CHARS = 256 * 1024, 2 * 1024 * 1024
 LONGEST_LINE = 300
 _CUT_AT = 4 * LONGEST_LINE
@@ -19,19 +19,19 @@ _MOST_REWRITES = 50
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 VARIES = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8,}|\d+", re.IGNORECASE)
-# A moment; GitLab adds the number of its stream, and a plus where a line goes on.
+# A timestamp; GitLab adds the number of its stream, and a plus if the line continues.
 _MOMENT = re.compile(
     r"\ufeff?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)? ?(?:[0-9a-f]{2}[OE](\+| |$))?"
 )
 _MARKS = re.compile(
     r"##\[\w+\]|::(?:group|endgroup|add-mask|debug)::|section_(?:start|end):\d+:[\w.-]*(?:\[[^\]]*\])?"
     r"|\[[^\]\n]{1,80}/[^\]\n]{1,80}\]\s+\| |#\d+ \d+\.\d{1,3} "
-    # Gradle ends no line before a compiler speaks.
+    # Gradle does not end its line before a compiler prints.
     r"|:[A-Za-z][\w:-]*(?=/\S+\.\w+:\d+:)"
 )
 _ANNOTATION = re.compile(r"::(?P<kind>error|warning|notice)(?: (?P<told>[^:]*(?::(?!:)[^:]*)*))?::(?P<text>.*)")
 _OF_ANNOTATION = re.compile(r"(?:^|,) *(file|line|col)=([^,]*)")
-# How tools and forges tell where the checkout is, and where forges put it.
+# How tools and forges name the checkout's folder, and where forges put it.
 _TOLD_ROOT = re.compile(
     r"rootdir: (/[^\s,]+)|\bRUN +v[\d.]+ (/\S+)|make(?:\[1\])?: Entering directory [`'](/[^']+)'"
     r"|Git repository in (/\S+?)/\.git/?$|\[INFO\] .* (/\S+)/src/(?:main|test)/resources$"
@@ -44,7 +44,7 @@ _USUAL_ROOT = re.compile(
 _MOST_ROOTS = 4
 
 
-# What a forge says of its own steps: the command with its variables, and how each step ended.
+# What a forge says about its own steps: the command with its variables, and how each step ended.
 _STEP = re.compile(r"##\[group\]Run ")
 _STEP_ENDS = "##[endgroup]"
 _MOST_OF_A_STEP = 100
@@ -54,7 +54,7 @@ _OF_THE_FORGE = re.compile(
 
 
 def read_lines(log: str, root: str = "") -> list[str]:
-    """Bounded, whatever the log is. `root`: the folder it was made in, left out of all paths."""
+    """Bounded, whatever the log holds. `root`: the folder it was made in, removed from all paths."""
     if len(log) > FIRST_CHARS + LAST_CHARS:
         log = f"{log[:FIRST_CHARS]}\n{log[-LAST_CHARS:]}"
     raw: list[str] = []
@@ -64,7 +64,7 @@ def read_lines(log: str, root: str = "") -> list[str]:
             raw[-1] = (raw[-1] + text)[:_CUT_AT]
         else:
             raw.extend(_shown(text))
-    # Washed as a whole: one call, and no code of a terminal is parted.
+    # Cleaned as a whole: in one call, so that no terminal code is split.
     washed = bytes(FULL.apply("\n".join(raw).encode("utf-8", "replace"))).decode("utf-8", "replace").split("\n")
     found = [_plain(line) for line in _of_jobs(washed)]
     return _without_roots(found, [root] if root else _roots(found))
@@ -76,13 +76,13 @@ def _physical(log: str) -> Iterator[str]:
 
 
 def _without_moment(line: str) -> tuple[str, bool]:
-    """What comes behind the moment, and whether it goes on with the line before."""
+    """What follows the timestamp, and whether it continues the line before."""
     match = _MOMENT.match(line)
     return (line[match.end() :], match[1] == "+") if match else (line, False)
 
 
 def _shown(line: str) -> Iterator[str]:
-    """Of what is written over the same line, a progress bar, only the last; anything else as lines of its own."""
+    """Of a progress bar, which overwrites its line, only the last state; other overwritten text as lines of its own."""
     if "\r" not in line:
         yield line[:_CUT_AT]
         return
@@ -114,20 +114,20 @@ def _plain(line: str) -> str:
 
 
 def _annotated(match: re.Match[str]) -> str:
-    """What a tool tells a forge of a line of code, as a compiler would say it."""
+    """An annotation, by which a tool tells a forge about a line of code, in a compiler's format."""
     told = dict(_OF_ANNOTATION.findall(match["told"] or ""))
     text = match["text"].split("%0A")[0]
     if not told.get("file"):
         return f"{match['kind']}: {text}"
     place = f"{told['file']}:{told.get('line') or 1}:{told.get('col') or 1}:"
-    # Some say the place once more.
+    # Some name the place again.
     text = re.sub(r"^[^\s:]+:\d+(?::\d+)?: ", "", text)
     has_code = re.match(r"[A-Z]{1,5}\d{2,5}\b|error\b", text) is not None
     return f"{place} {text}" if has_code and match["kind"] == "error" else f"{place} {match['kind']}: {text}"
 
 
 def _roots(lines: Sequence[str]) -> list[str]:
-    """The folders of the checkout, as far as the log tells, the shortest first."""
+    """The folders of the checkout, as far as the log names them, the shortest first."""
     found: dict[str, None] = {}
     for line in lines:
         if "/" not in line:

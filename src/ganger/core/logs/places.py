@@ -1,4 +1,4 @@
-"""Places that the lines of a log name: a file of the project and a line, as tools and languages write them."""
+"""Places named in the lines of a log: a project file and a line, as tools and languages write them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 _FILE = r"(?<![\w@.+~/\\-])(?:file://)?(?P<{0}file>(?:[A-Za-z]:)?[\w@.+~/\\-]*[\w+-]\.[A-Za-z]\w{{0,7}})"
-# A place: a name with an ending and a line, as most tools, Python, and compilers in brackets write it.
+# A place: a file name with an extension and a line, as written by most tools, Python, and compilers in brackets.
 PLACE = re.compile(
     rf'File "(?P<pfile>[^"\n]+)", line (?P<pline>\d+)'
     rf"|{_FILE.format('c')}:(?:line )?(?P<cline>\d+)(?::\d+)?"
@@ -25,7 +25,7 @@ _TOPS = frozenset(
 
 
 def is_foreign(line: str) -> bool:
-    """Whether it is of other people's code: a library, the language itself."""
+    """Whether it is in other people's code: a library, or the language itself."""
     return _FOREIGN.search(line) is not None
 
 
@@ -39,7 +39,7 @@ def places(line: str) -> Iterator[str]:
 
 
 def files(line: str) -> Iterator[str]:
-    """The files of those places, with the folders that a class of Java stands for."""
+    """The files of those places, with the package's folders for a Java class."""
     java = _FRAME_OF_JAVA.search(line)
     if java is not None and not is_foreign(line):
         yield f"{java['package'].replace('.', '/')}{java['file']}"
@@ -48,7 +48,7 @@ def files(line: str) -> Iterator[str]:
 
 
 def plain_path(text: str) -> str:
-    """Relative to the repository as far as that can be known: of a place elsewhere only what projects commonly hold."""
+    """Relative to the repository as far as that is known; of a place elsewhere, only what projects commonly contain."""
     path = text.removeprefix("file://").replace("\\", "/").removeprefix("./")
     if not path.startswith(("/", "~")) and path[1:2] != ":":
         return path

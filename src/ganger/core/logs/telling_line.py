@@ -1,4 +1,4 @@
-"""The telling line of an output: what a person would look at first, without colours, bars and summaries.
+"""The telling line of an output: what a person looks at first, without colours, bars and summaries.
 
 `first_error` is for checks, whose output names its first fault; `last_words` is for a program that ended unexpectedly.
 """
@@ -38,7 +38,7 @@ _SUMMARY = re.compile(
     r"|\[ERROR\] (?:\[Help|->|To see|Re-run|For more|Failed to execute goal|Please refer|COMPILATION ERROR)"
     r"|Test Suites: |. Test suite failed to run$"
 )
-# A percentage beside a bar, or a spinner before its word: what is drawn again and again tells nothing of an end.
+# A percentage beside a bar, or a spinner before its word: what is redrawn again and again says nothing about the end.
 _BAR = re.compile(
     r"(?:\d{1,3} ?%.*[#=█▉▊▋▌▍▎▏░▒▓━╸■□●○]{2}|[#=█░▒▓━■□>.-]{5,}.*\d{1,3} ?%)|^[\u2800-\u28ff◐◓◑◒]|^\d{1,3} ?%$"
 )
@@ -47,9 +47,9 @@ _TOLD_IN = ("error", "message", "detail", "reason", "result", "text")
 
 
 def first_error(tail: str) -> str:
-    """The most telling line of a log's tail, the same for the same fault: an exception before a compiler's message,
-    that before a failed test and its reason by the form of its runner, that before any line that speaks of trouble, and
-    the last line where nothing does."""
+    """The most telling line of a log's tail, the same for the same fault. In this order: an exception, a compiler's
+    message, a failed test with its reason in its runner's format, any line that mentions trouble, and otherwise the
+    last line."""
     lines = clean_lines(tail)
     telling = [line for line in lines if not _SUMMARY.match(line)]
     for choose in (_last_exception, _first_pytest_line, _first_located):
@@ -66,7 +66,7 @@ def first_error(tail: str) -> str:
 
 
 def last_words(tail: str) -> str:
-    """What a program said before it ended without a result: the exception, else the last line that speaks of trouble,
+    """What a program said before it ended without a result: the exception, else the last line that mentions trouble,
     else its last line; never a bar, a frame, or what came long before."""
     lines = [told for line in clean_lines(tail)[-_LAST_LINES:] if (told := _told(line))]
     for choose in (_last_exception, _last_trouble):
@@ -77,13 +77,13 @@ def last_words(tail: str) -> str:
 
 
 def clean_lines(tail: str) -> list[str]:
-    """The lines of a log's tail as a person reads them: no colours, no control characters, none blank."""
+    """The lines of a log's tail as a person reads them: no colours, control characters or blank lines."""
     clean = ESCAPE_SEQUENCE.sub("", tail[-TAIL_BYTES:])
     return [text for raw in _LINE_BREAK.split(clean) if (text := CONTROL.sub("", raw[:_MAX_LINE]).strip())]
 
 
 def _told(line: str) -> str:
-    """The line, or the words in it where a program prints events; nothing where it only draws."""
+    """The line, or the words in it if a program prints events; nothing if the program only draws."""
     if line.startswith("{"):
         try:
             found = json.loads(line)
@@ -111,7 +111,7 @@ def _first_pytest_line(lines: Sequence[str]) -> str | None:
 
 
 def _first_located(lines: Sequence[str]) -> str | None:
-    """The first, because a compiler's later complaints often follow from it."""
+    """The first, because a compiler's later complaints often follow from the first."""
     return next((line for line in lines if _COMPILER.match(line) or _is_located_error(line)), None)
 
 

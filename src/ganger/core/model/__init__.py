@@ -1,1 +1,1 @@
-"""What a run consists of: tasks, workers, the ledger of deliveries, CI's facts. Values, no behaviour."""
+"""What a run consists of: tasks, workers, the ledger of deliveries, facts about CI. Values, no behaviour."""

@@ -1,4 +1,4 @@
-"""What CI says of one commit: jobs of runs in six words, and what all of them together come to."""
+"""What CI says about one commit: jobs of runs in six words, and what all of them together mean."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 def is_sha(text: str) -> bool:
-    """Whether it names one commit and nothing else: short ones and empty ones match too much."""
+    """Whether it names one commit and nothing else: abbreviated and empty ones match too much."""
     return _SHA.fullmatch(text) is not None
 
 
@@ -27,7 +27,7 @@ class Word(StrEnum):
 
 
 OVER = frozenset({Word.SUCCESS, Word.FAILURE, Word.CANCELLED, Word.SKIPPED})
-# Reasons beside a word, where the six do not say enough.
+# Reasons beside a word, for cases that the six words do not cover.
 UNKNOWN_WORD, NEEDS_APPROVAL, TIMED_OUT = "unknown_word", "needs_approval", "timed_out"
 ALLOWED_TO_FAIL, MISSING_JOB, ABSENT = "allowed_to_fail", "missing_job", "absent"
 # The forge could not read the workflow itself.
@@ -36,8 +36,8 @@ UNREAD = "unread"
 
 @dataclass(frozen=True, slots=True)
 class JobFact:
-    """One job in one attempt of a run. `raw` is the forge's own word. `child` is the pipeline below the run that it
-    belongs to: it counts where it is named as required, and only there."""
+    """One job in one attempt of a run. `raw` is the forge's own word. `child` is the downstream pipeline that it
+    belongs to: it counts only if it is named as required."""
 
     name: str
     word: Word
@@ -51,9 +51,9 @@ class JobFact:
 
 @dataclass(frozen=True, slots=True)
 class RunFact:
-    """One run of a workflow for one commit. `jobs` are there once they were asked for; `asked` is the run's state at
-    which that was. `event` is what triggered it, `digest` the SHA-256 of what the forge answered. `unread` is what the
-    forge says where it could not read the workflow itself."""
+    """One run of a workflow for one commit. `jobs` are filled in when they are requested; `asked` is the run's state at
+    that time. `event` is what triggered it, `digest` the SHA-256 of the forge's answer. `unread` is what the
+    forge says if it could not read the workflow itself."""
 
     id: str
     sha: str
@@ -72,14 +72,14 @@ class RunFact:
 
     @property
     def state(self) -> str:
-        """What must change before its jobs are asked for again."""
+        """What must change before its jobs are requested again."""
         return f"{self.attempt}:{self.raw or self.word.value}:{self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
 class CiRules:
-    """What CI must show. `required` are job names, or `workflow/job`; none: every job there is. A `mirror_job` is asked
-    for only where a completion needs it. `events` are the triggers that count, the best first."""
+    """What CI must show. `required` are job names, or `workflow/job`; empty means every job. A `mirror_job` is
+    required only if a completion needs it. `events` are the triggers that count, the best first."""
 
     required: tuple[str, ...] = ()
     mirror_job: str = ""
@@ -87,7 +87,7 @@ class CiRules:
 
 
 class Ci(StrEnum):
-    """What the runs of a commit come to."""
+    """What the runs of a commit amount to."""
 
     ABSENT = "absent"
     WAITING = "waiting"
@@ -101,14 +101,14 @@ class Ci(StrEnum):
     GREEN = "green"
 
 
-# Time alone may bring something else.
+# Time alone may change the finding.
 UNSETTLED = frozenset({Ci.ABSENT, Ci.WAITING, Ci.RUNNING})
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`jobs` are those that explain it; `mirror` is the mirror job's word, or empty. `cause` names what can be tried by
-    running it again: `mirror_skipped`, `cancelled`, `timed_out` and so on."""
+    """`jobs` are those that explain it; `mirror` is the mirror job's word, or empty. `cause` names what running CI
+    again may fix: `mirror_skipped`, `cancelled`, `timed_out` and so on."""
 
     ci: Ci
     why: str
@@ -121,17 +121,17 @@ class Finding:
 
 
 def mark(run: RunFact) -> str:
-    """What must differ before a run that was asked to run again has done so."""
+    """What must differ once a run that was asked to run again has done so."""
     return f"{run.id}:{run.attempt}:{','.join(sorted(f'{job.id}.{job.attempt}' for job in run.jobs))}"
 
 
 def is_stale(run: RunFact, stale: Sequence[str]) -> bool:
-    """Whether it still tells how it was before it was asked to run again."""
+    """Whether it still shows the state from before it was asked to run again."""
     return run.word in OVER and mark(run) in stale
 
 
 def chosen(sha: str, runs: Iterable[RunFact], events: Sequence[str]) -> list[RunFact]:
-    """Per workflow the run that counts: of this commit, of the best trigger, the newest."""
+    """The run that counts for each workflow: of this commit, of the best trigger, the newest."""
     best: dict[str, RunFact] = {}
     for run in runs:
         if run.sha != sha or not is_sha(sha) or run.event not in events:
@@ -151,7 +151,7 @@ def _number(text: str) -> tuple[int, str]:
 
 
 def latest(run: RunFact) -> dict[str, JobFact]:
-    """Each job once, in its latest attempt; of two in one attempt the worse counts."""
+    """Each job once, in its latest attempt; of two in one attempt, the worse counts."""
     found: dict[str, JobFact] = {}
     for job in run.jobs:
         key = f"{job.child}/{job.name}" if job.child else job.name
@@ -169,7 +169,7 @@ def _worse(one: JobFact, other: JobFact) -> bool:
 
 
 def judge(sha: str, runs: Iterable[RunFact], rules: CiRules) -> Finding:
-    """Never a run's own word, never the newest run, never a combined state: the required jobs of this commit."""
+    """Only the required jobs of this commit count: not a run's own status, the newest run or a combined status."""
     counted = chosen(sha, runs, rules.events)
     if not counted:
         return Finding(Ci.ABSENT, f"no CI run for {sha[:12]} yet", total=len(rules.required))
@@ -183,7 +183,7 @@ def judge(sha: str, runs: Iterable[RunFact], rules: CiRules) -> Finding:
     passed = sum(job.word is Word.SUCCESS for job in jobs)
     told = _found(jobs, mirror, settled=settled, named=bool(rules.required))
     if held and told.ci in UNSETTLED:
-        told = Finding(Ci.NEEDS_APPROVAL, f"{held[0].workflow or 'the run'} waits for somebody's approval")
+        told = Finding(Ci.NEEDS_APPROVAL, f"{held[0].workflow or 'the run'} waits for approval")
     at_work = [job.name for job in (*jobs, *([mirror] if mirror else [])) if job.word is Word.RUNNING]
     return Finding(
         told.ci,
@@ -198,11 +198,11 @@ def judge(sha: str, runs: Iterable[RunFact], rules: CiRules) -> Finding:
 
 
 def with_unread(run: RunFact, title: str, required: Sequence[str]) -> RunFact:
-    """Forgejo shows a workflow that it cannot read as a failed run with one job, named as the commit is titled."""
+    """Forgejo shows a workflow that it cannot read as a failed run with one job named after the commit's title."""
     alone = run.jobs[0] if len(run.jobs) == 1 and run.word is Word.FAILURE and not run.unread else None
     if alone is None or not title or alone.name in required or not title.startswith(alone.name):
         return run
-    return replace(run, unread=f"one failed job called {alone.name!r}, as the commit is titled, and no other")
+    return replace(run, unread=f"its only job failed and has the commit's title, {alone.name!r}")
 
 
 def _unread(run: RunFact) -> str:
@@ -221,7 +221,7 @@ def _required(counted: Sequence[RunFact], rules: CiRules, *, settled: bool) -> l
 
 
 def _job(name: str, counted: Sequence[RunFact], *, settled: bool) -> JobFact:
-    """The worst of that name: a job two workflows have must succeed in both."""
+    """The worst of that name: if two workflows have the job, it must succeed in both."""
     found: JobFact | None = None
     for run in counted:
         for job in latest(run).values():
@@ -240,11 +240,11 @@ def _found(jobs: Sequence[JobFact], mirror: JobFact | None, *, settled: bool, na
     every = [*jobs, *([mirror] if mirror else [])]
     held = [job for job in every if job.reason == NEEDS_APPROVAL]
     if held:
-        return Finding(Ci.NEEDS_APPROVAL, _say(held, "waits for somebody's approval"), tuple(held))
+        return Finding(Ci.NEEDS_APPROVAL, _say(held, "waits for approval"), tuple(held))
     open_jobs = [job for job in jobs if job.word not in OVER]
     if open_jobs or (not named and not settled) or not jobs:
         running = any(job.word is Word.RUNNING for job in open_jobs)
-        return Finding(Ci.RUNNING if running else Ci.WAITING, _say(open_jobs, "is not through yet"), tuple(open_jobs))
+        return Finding(Ci.RUNNING if running else Ci.WAITING, _say(open_jobs, "is not finished yet"), tuple(open_jobs))
     if failed:
         return Finding(Ci.TIMED_OUT, _say(failed, "ran out of time"), tuple(failed), cause="timed_out")
     for word, ci in ((Word.CANCELLED, Ci.CANCELLED), (Word.SKIPPED, Ci.SKIPPED)):
@@ -260,7 +260,7 @@ def _mirrored(mirror: JobFact | None) -> Finding:
         return Finding(Ci.GREEN, "all required jobs succeeded")
     if mirror.word not in OVER:
         ci = Ci.RUNNING if mirror.word is Word.RUNNING else Ci.WAITING
-        return Finding(ci, f"{mirror.name} is not through yet", (mirror,))
+        return Finding(ci, f"{mirror.name} is not finished yet", (mirror,))
     how = mirror.reason if mirror.reason == MISSING_JOB else mirror.word.value
     return Finding(Ci.MIRROR, f"the mirror job {mirror.name} ended as {how}", (mirror,), cause=f"mirror_{how}")
 

@@ -1,4 +1,4 @@
-"""Copies of large records with some fields changed: each event makes a few of a task's state, for each task."""
+"""Copies of large records with some fields changed: each event makes several copies of task states."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _put = MemberDescriptorType.__set__
 
 
 def replace(record: _Record, **changes: Any) -> _Record:
-    """As `dataclasses.replace` for a record with slots and nothing to do after it is made, several times faster."""
+    """Like `dataclasses.replace` for a record with slots and no `__post_init__`, but several times faster."""
     kind: Any = type(record)
     read, slots = _parts(kind)
     made: _Record = object.__new__(kind)
-    # Field by field, but without a step of the interpreter for each.
+    # Field by field, but without an interpreter step for each.
     deque(map(_put, slots, repeat(made), read(record)), maxlen=0)
     for name, value in changes.items():
         object.__setattr__(made, name, value)

@@ -49,7 +49,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What a run and each of its tasks may use; None is no limit. `attempt_*` is set aside before each launch."""
+    """What a run and each of its tasks may use; None is no limit. `attempt_*` is reserved before each launch."""
 
     usd: float | None = None
     tokens: int | None = None
@@ -64,7 +64,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Tokens and money; None where nobody knows. What came from or went into a cache is part of the input."""
+    """Tokens and money; None if unknown. Tokens read from or written to a cache are part of the input."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -79,8 +79,8 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What was used, and what is set aside for attempts that run. `priced`: attempts whose cost is known.
-    `unpriced`: those whose tokens are known and their price is not."""
+    """What was used, and what is reserved for running attempts. `priced`: attempts whose cost is known.
+    `unpriced`: those with known tokens and an unknown price."""
 
     usd: float = 0.0
     tokens: int = 0
@@ -148,8 +148,8 @@ class HealRound:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Something a person must decide; open until answered. `default` counts once `deadline` (Unix time) is past.
-    `by_worker`: a worker asked it, and not Ganger."""
+    """A decision for a person; open until answered. `default` counts once `deadline` (Unix time) has passed.
+    `by_worker`: asked by a worker, not by Ganger."""
 
     id: str
     task: str
@@ -171,9 +171,9 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class HostTrouble:
-    """A host that does not answer (`away`) or refuses the token (`denied`). `ways` are how it was asked in vain (`git`,
-    `api`), `waiting` the tasks that can only go on when it is back. `patient_since`: a person is asked some time after
-    that."""
+    """A host that does not answer (`away`) or refuses the token (`denied`). `ways` are the ways that failed (`git`,
+    `api`), `waiting` the tasks that can continue only when it is back. `patient_since`: a person is asked some time
+    after that."""
 
     kind: str
     why: str
@@ -187,7 +187,7 @@ class HostTrouble:
 
 @dataclass(frozen=True, slots=True)
 class TaskSpec:
-    """What the manifest says of one task, as far as scheduling and retrying need it."""
+    """What the manifest says about one task, as far as scheduling and retries need it."""
 
     id: str
     depends_on: tuple[str, ...] = ()
@@ -276,8 +276,8 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class Rebase:
-    """The branch is about to move, or moved last, from `head` to the same commits without merges (`tip`); `commits`
-    are pairs of what each was and is."""
+    """The branch is about to move, or last moved, from `head` to the same commits without merges (`tip`); `commits`
+    are pairs of old and new commit."""
 
     head: str
     tip: str
@@ -286,7 +286,7 @@ class Rebase:
 
 @dataclass(frozen=True, slots=True)
 class TaskState:
-    """Where one task stands. Each counter is its own field; none borrows from another."""
+    """The state of one task. Each counter is its own field; no counter stands in for another."""
 
     status: TaskStatus = TaskStatus.PENDING
     block_reason: BlockReason | None = None
@@ -373,13 +373,13 @@ class Window:
 
     @property
     def lineage(self) -> int:
-        """The window this one began as: retries share its heal rounds."""
+        """The window that this one started from: retries share its heal rounds."""
         return self.retry_of or self.index
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What this lead may touch: a person's `--only` and `--max-tasks`."""
+    """What this lead may start: the operator's `--only` and `--max-tasks`."""
 
     only: frozenset[str] | None = None
     max_tasks: int | None = None

@@ -1,4 +1,4 @@
-"""A worker as the run knows it: who, since when, at what, and what it left for the next one. Values, no behaviour."""
+"""A worker as the run knows it: its name, start and task, and what it left for the next one. Values, no behaviour."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PULL = "pull"
 
 @dataclass(frozen=True, slots=True)
 class TierMark:
-    """What a worker says of one tier of its own checks; never believed, only shown."""
+    """What a worker claims about one tier of its own checks; shown, never believed."""
 
     tier: int
     name: str = ""
@@ -21,7 +21,7 @@ class TierMark:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Where a worker stood. `by` is `worker`, or `ganger` for what was seen from outside."""
+    """How far a worker got. `by` is `worker`, or `ganger` for what was observed from outside."""
 
     attempt: int
     at: str
@@ -41,7 +41,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Something a worker is told: `probe`, `answer`, `checkpoint`, `shutdown`, `note`; `about` names the question."""
+    """A message to a worker: `probe`, `answer`, `checkpoint`, `shutdown`, `note`; `about` names the question."""
 
     number: int
     kind: str
@@ -54,9 +54,9 @@ class Message:
 class WorkerNow:
     """The worker of a task's current or last attempt.
 
-    `pulled`: a session somebody else opened, which asked for the task under `claim`. `report` is the file with its
-    answer. `verdict` is why Ganger ended it: `stalled`, `lingering`, `context`, `ended`, `reassigned`, `lost_message`,
-    `untold`.
+    `pulled`: a session that someone else opened and that asked for the task under `claim`. `report` is the file with
+    its answer. `verdict` is why Ganger ended it: `stalled`, `lingering`, `context`, `ended`, `reassigned`,
+    `lost_message`, `untold`.
     """
 
     name: str

@@ -1,1 +1,1 @@
-"""Money and tokens: prices, budgets, what is set aside and settled."""
+"""Money and tokens: prices, budgets, what is reserved and settled."""

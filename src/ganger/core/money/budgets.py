@@ -1,4 +1,4 @@
-"""Budgets: what may be set aside for one more attempt, what was spent, and what is given back."""
+"""Budgets: what may be reserved for another attempt, what was spent, and what is released."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ganger.core.times import seconds_between
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """Set aside before a launch, settled after it."""
+    """Reserved before a launch, settled after it."""
 
     usd: float = 0.0
     tokens: int = 0
@@ -21,7 +21,7 @@ class Reservation:
 
 @dataclass(slots=True)
 class Purse:
-    """What the attempts of one decision have set aside already, beyond what the state knows."""
+    """What the attempts of one decision have already reserved, in addition to the state."""
 
     usd: float = 0.0
     tokens: int = 0
@@ -34,7 +34,7 @@ class Purse:
 
 
 def reservation(state: RunState) -> Reservation:
-    """The operator's estimate, or the dearest attempt's mean so far where that is higher."""
+    """The operator's estimate, or the attempts' mean so far if that is higher."""
     budget, spent = state.budget, state.spent
     settled = max(1, spent.attempts - len(state.running))
     usd = max(budget.attempt_usd, spent.usd / settled) if budget.usd is not None or budget.task_usd is not None else 0.0
@@ -45,31 +45,31 @@ def reservation(state: RunState) -> Reservation:
 
 
 def run_refusal(state: RunState, now: str, purse: Purse | None = None) -> str:
-    """Why the run's budget allows no further attempt; empty when it does."""
+    """Why the run's budget allows no further attempt; empty if it does."""
     budget, spent, taken = state.budget, state.spent, purse or Purse()
     wanted = reservation(state)
     if budget.attempts is not None and spent.attempts + taken.attempts >= budget.attempts:
         return f"budget.attempts: {spent.attempts} of {budget.attempts} attempts are used"
     if (budget.usd is not None or budget.task_usd is not None) and spent.unpriced and not budget.attempt_usd:
         return (
-            "budget: there is one in dollars, and nobody knows what an attempt costs; "
+            "budget: the limit is in dollars, but the cost of an attempt is unknown; "
             "set prices.MODEL.input and output, or budget.attempt_usd"
         )
     if budget.usd is not None and _total(spent) + taken.usd + wanted.usd > budget.usd:
-        return f"budget.usd: ${_total(spent):.2f} of ${budget.usd:.2f} are spent or set aside"
+        return f"budget.usd: ${_total(spent):.2f} of ${budget.usd:.2f} are spent or reserved"
     if budget.usd is not None and spent.usd >= budget.usd:
         return f"budget.usd: ${spent.usd:.2f} of ${budget.usd:.2f} are spent"
     if budget.tokens is not None:
         used = spent.tokens + spent.reserved_tokens
         if used + taken.tokens + wanted.tokens > budget.tokens or spent.tokens >= budget.tokens:
-            return f"budget.tokens: {used} of {budget.tokens} tokens are used or set aside"
+            return f"budget.tokens: {used} of {budget.tokens} tokens are used or reserved"
     if budget.wall_sec is not None and (used_sec := active_seconds(state, now)) >= budget.wall_sec:
         return f"budget.wall_sec: the run has worked for {used_sec:.0f} of {budget.wall_sec:.0f} s"
     return _unknown_price(state, wanted, taken)
 
 
 def spent_out(state: RunState, now: str) -> str:
-    """Why nobody at all may be asked any more, also who makes no attempt, such as a reviewer; empty when they may."""
+    """Why no agent may be called any more, not even one without an attempt, such as a reviewer; empty if one may."""
     budget, spent = state.budget, state.spent
     if budget.usd is not None and spent.usd >= budget.usd:
         return f"budget.usd: ${spent.usd:.2f} of ${budget.usd:.2f} are spent"
@@ -81,23 +81,23 @@ def spent_out(state: RunState, now: str) -> str:
 
 
 def budget_named(text: str) -> str:
-    """Which limit a sentence about a budget is about; without one, an estimate is what is missing."""
+    """The limit that a sentence about a budget names; without one, an estimate is missing."""
     found = re.search(r"\bbudget\.\w+(?=:)", text)
     return found[0] if found else "budget.attempt_usd"
 
 
 def _unknown_price(state: RunState, wanted: Reservation, taken: Purse) -> str:
-    """Without an estimate one attempt goes ahead alone: several at once could spend any number of times the budget."""
+    """Without an estimate, one attempt runs alone: several at once could spend many times the budget."""
     budget = state.budget
     unknown = (budget.usd is not None and not wanted.usd) or (budget.tokens is not None and not wanted.tokens)
     under_way = len(state.running) + taken.attempts
     if not unknown or not under_way or state.spent.attempts > len(state.running):
         return ""
-    return "the first attempt shows what one costs; budget.attempt_usd and attempt_tokens let more start at once"
+    return "the first attempt shows the cost; budget.attempt_usd and attempt_tokens let more start at once"
 
 
 def task_refusal(budget: Budget, task: TaskState, wanted: Reservation) -> str:
-    """Why this task's own budget allows no further attempt; empty when it does."""
+    """Why this task's own budget allows no further attempt; empty if it does."""
     spent = task.spent
     if budget.task_usd is not None and (spent.usd + wanted.usd > budget.task_usd or spent.usd >= budget.task_usd):
         return f"budget.task_usd: ${spent.usd:.2f} of ${budget.task_usd:.2f} are spent"
@@ -122,7 +122,7 @@ def time_limit(state: RunState, task: str, now: str) -> float:
 
 
 def active_seconds(state: RunState, now: str) -> float:
-    """How long the run has been led, all leads together; `now` is a time as events carry it."""
+    """How long the run has been led, over all leads; `now` is a time in the format of events."""
     return state.active_sec + seconds_between(state.lead_since, now)
 
 
@@ -152,7 +152,7 @@ def settle_cost(spent: Spending, event: ev.CostSettled, usd: float, tokens: int)
 
 
 def cost_settled(task: str, attempt: int, used: Totals, reserved_usd: float, reserved_tokens: int) -> ev.CostSettled:
-    """What is not known is taken to be what was set aside for it."""
+    """An unknown amount counts as what was reserved for it."""
     counted = used.input_tokens is not None and used.output_tokens is not None
     return ev.CostSettled(
         task,
@@ -168,7 +168,7 @@ def cost_settled(task: str, attempt: int, used: Totals, reserved_usd: float, res
 
 
 def released(state: RunState, task: TaskState) -> Spending:
-    """What was set aside for an attempt that never cost anything goes back."""
+    """What was reserved for an attempt that never cost anything is released."""
     spent = task.spent
     if not spent.reserved_usd and not spent.reserved_tokens:
         return spent

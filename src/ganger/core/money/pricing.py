@@ -1,4 +1,4 @@
-"""What an attempt used, from what its agent told: running totals taken apart, money by the operator's price list."""
+"""What an attempt used, from its agent's figures: running totals split by process, money by the operator's prices."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from ganger.core.model.records import Totals
 from ganger.core.signs import Tokens
 
 _MILLION = 1_000_000
-# No process of an agent comes near: who tells more than this has miscounted, or lies.
+# No agent process comes near this: an agent that claims more has miscounted, or lies.
 MOST_USD = 10_000.0
 MOST_TOKENS = 10_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Dollars for a million tokens. What was read from a cache costs as much as other input unless it is said."""
+    """Dollars per million tokens. Cached input costs as much as other input unless the prices say otherwise."""
 
     input: float
     output: float
@@ -32,7 +32,7 @@ class Price:
 
 
 def believed(tokens: Tokens) -> Tokens:
-    """Without what cannot be: it counts as not told, and is named in `doubted`."""
+    """Without impossible figures: these count as missing, and `doubted` names them."""
     counts = {name: getattr(tokens, name) for name in ("input", "output", "cache_read", "cache_write")}
     wrong = [f"{n} tokens {v}" for n, v in counts.items() if v is not None and not 0 <= v <= MOST_TOKENS]
     kept = replace(tokens, input=None, output=None, cache_read=0, cache_write=0) if wrong else tokens
@@ -43,7 +43,7 @@ def believed(tokens: Tokens) -> Tokens:
 
 
 def used_by(tokens: Tokens, model: str, prices: Mapping[str, Price], before: Totals | None) -> Totals:
-    """What one process used; None where nobody knows. `before` is what its session had told when it began."""
+    """What one process used; None if unknown. `before` is what its session had reported when the process began."""
     base, tokens = before or Totals(), believed(tokens)
     own = Totals(
         _own(tokens.input, base.input_tokens, tokens.session_tokens),
@@ -59,7 +59,7 @@ def used_by(tokens: Tokens, model: str, prices: Mapping[str, Price], before: Tot
 
 
 def counted_after(tokens: Tokens, own: Totals, before: Totals | None) -> Totals:
-    """What of a session is counted once one more of its processes is: the base of its next running total."""
+    """What is counted of a session once another of its processes is: the base of its next running total."""
     base, tokens = before or Totals(), believed(tokens)
     usd = tokens.usd if tokens.session_usd else (base.usd or 0.0) + (own.usd or 0.0)
     if tokens.session_tokens:
@@ -74,13 +74,13 @@ def counted_after(tokens: Tokens, own: Totals, before: Totals | None) -> Totals:
 
 
 def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
-    """By the model's full name, else by the longest name it begins with."""
+    """By the model's full name, else by the longest listed name that it begins with."""
     names = [name for name in prices if model.startswith(name) or model.rpartition("/")[2].startswith(name)]
     return prices[max(names, key=len)] if names else None
 
 
 def _own(value: int | None, before: int | None, running: bool) -> int | None:
-    """A total that is smaller than before is not the same count."""
+    """A total that is smaller than before belongs to a new count."""
     if value is None or not running or before is None or value < before:
         return value
     return value - before

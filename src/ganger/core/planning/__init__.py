@@ -1,1 +1,1 @@
-"""What is to be done, and in which order."""
+"""Which tasks there are, and in which order they run."""

@@ -1,4 +1,4 @@
-"""What waits behind a task that ended other than DONE."""
+"""The tasks behind a task that ended other than DONE."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def behind_failed(state: RunState, task: str) -> list[str]:
 
 
 def blocked_behind(state: RunState, tasks: Iterable[str]) -> list[ev.TaskSettled]:
-    """Events for the tasks that cannot run because one of these ends other than DONE; each is named once."""
+    """Events for the tasks that cannot run because one of these ended other than DONE; each is named once."""
     blocked: dict[str, ev.TaskSettled] = {}
     for task in tasks:
         why = f"dependency {task} did not end DONE"

@@ -1,4 +1,4 @@
-"""The plan: which order tasks run in, their levels, cycles as paths, and files two tasks would both write."""
+"""The plan: the order of tasks, their levels, cycles as paths, and files that two tasks both write."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ganger.errors import Fault
 
 @dataclass(frozen=True, slots=True)
 class Clash:
-    """A file that several tasks of one level declare to write."""
+    """A file that several tasks of one level declare they write."""
 
     file: str
     level: int
@@ -33,9 +33,9 @@ _NO_PHASES: Mapping[str, int] = {}
 
 
 def make_plan(specs: Sequence[TaskSpec], phases: Mapping[str, int] = _NO_PHASES) -> Plan:
-    """Order: dependency depth, lower priority (none is last), place in the manifest (T02). Needs a sound graph.
+    """Order: dependency depth, lower priority (none is last), place in the manifest (T02). Needs a valid graph.
 
-    `phases` are those of repositories: roots and what needs nothing else comes first (D10).
+    `phases` are those of repositories: roots and repositories without dependencies come first (D10).
     """
     plan = plan_if_sound(specs, phases)
     if plan is None:
@@ -44,7 +44,7 @@ def make_plan(specs: Sequence[TaskSpec], phases: Mapping[str, int] = _NO_PHASES)
 
 
 def plan_if_sound(specs: Sequence[TaskSpec], phases: Mapping[str, int] = _NO_PHASES) -> Plan | None:
-    """The plan, or None when ids are used twice, a dependency is unknown, or tasks wait for each other in a circle."""
+    """The plan; None if ids are used twice, a dependency is unknown, or tasks depend on each other in a circle."""
     graph = {spec.id: spec.depends_on for spec in specs}
     depth = depths(graph)
     if len(graph) != len(specs) or len(depth) != len(graph):
@@ -57,13 +57,13 @@ def plan_if_sound(specs: Sequence[TaskSpec], phases: Mapping[str, int] = _NO_PHA
         levels[level].append(task)
     order = [k[-1] for k in keyed]
     if phases:
-        # Sorting keeps what is equal as it was, and no task's phase is lower than that of what it needs.
+        # Sorting is stable, and no task's phase is lower than that of its dependencies.
         order.sort(key=_task_phases(order, {spec.id: spec for spec in specs}, phases).__getitem__)
     return Plan(tuple(order), tuple(map(tuple, levels)), _clashes(specs, depth))
 
 
 def _task_phases(order: Sequence[str], specs: Mapping[str, TaskSpec], phases: Mapping[str, int]) -> dict[str, int]:
-    """The phase of a task's repository, or the highest of what it depends on."""
+    """The phase of a task's repository, or the highest phase of its dependencies."""
     found: dict[str, int] = {}
     for task in order:
         spec = specs[task]
@@ -72,7 +72,7 @@ def _task_phases(order: Sequence[str], specs: Mapping[str, TaskSpec], phases: Ma
 
 
 def by_levels(plan: Plan, specs: Sequence[TaskSpec], given: Mapping[str, int]) -> Plan:
-    """The same plan with levels made by hand: what runs first is decided by them, then as before."""
+    """The same plan with levels set by hand: they decide what runs first; within a level the order stays."""
     order = sorted(plan.order, key=lambda task: given[task])
     levels: list[list[str]] = [[] for _ in range(max(given.values(), default=-1) + 1)]
     for task in order:
@@ -83,7 +83,7 @@ def by_levels(plan: Plan, specs: Sequence[TaskSpec], given: Mapping[str, int]) -
 def level_faults(
     assignments: Mapping[str, Sequence[str]], specs: Sequence[TaskSpec]
 ) -> tuple[dict[str, int], list[Fault]]:
-    """Levels as an assignment file has them: each task in one, and after everything it depends on."""
+    """The levels of an assignment file: each task is in one level, after everything it depends on."""
     names = sorted(assignments, key=lambda name: (not name.isdecimal(), int(name) if name.isdecimal() else 0, name))
     given: dict[str, int] = {}
     faults: list[Fault] = []
@@ -109,7 +109,7 @@ def level_faults(
 
 
 def clash_faults(plan: Plan, specs: Sequence[TaskSpec]) -> list[Fault]:
-    """Z08: where a level is merged as a whole, no two of its tasks may write one file."""
+    """Z08: if a level is merged as a whole, no two of its tasks may write one file."""
     place = {spec.id: index for index, spec in enumerate(specs)}
     return [
         Fault(
@@ -123,7 +123,7 @@ def clash_faults(plan: Plan, specs: Sequence[TaskSpec]) -> list[Fault]:
 
 
 def depths(graph: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """Depth of everything that is not in or behind a cycle or an unknown dependency, level by level."""
+    """The depth of everything that is not in or behind a cycle or an unknown dependency, level by level."""
     unmet: dict[str, int] = {}
     dependents: dict[str, list[str]] = {}
     for task, needs in graph.items():
@@ -142,7 +142,7 @@ def depths(graph: Mapping[str, Sequence[str]]) -> dict[str, int]:
 
 
 def _freed(level: Sequence[str], dependents: Mapping[str, Sequence[str]], unmet: dict[str, int]) -> list[str]:
-    """What may follow once a whole level is through."""
+    """What may follow once a whole level is finished."""
     freed: list[str] = []
     for done in level:
         for task in dependents.get(done, ()):
@@ -153,7 +153,7 @@ def _freed(level: Sequence[str], dependents: Mapping[str, Sequence[str]], unmet:
 
 
 def _clashes(specs: Sequence[TaskSpec], depth: Mapping[str, int]) -> tuple[Clash, ...]:
-    """Names that differ only in case are one file on some systems; a pattern clashes with what it covers."""
+    """Names that differ only in case are one file on some systems; a pattern clashes with what it matches."""
     writers: dict[tuple[int, str, str], dict[str, str]] = defaultdict(dict)
     patterns: dict[tuple[int, str], list[tuple[str, str]]] = defaultdict(list)
     for spec in specs:
@@ -178,7 +178,7 @@ def _clashes(specs: Sequence[TaskSpec], depth: Mapping[str, int]) -> tuple[Clash
 
 @dataclass(frozen=True, slots=True)
 class GraphEntry:
-    """One task as the manifest has it, with its place, also when the rest of the file is faulty."""
+    """One task of the manifest with its place, also when the rest of the file is invalid."""
 
     index: int
     id: str
@@ -186,7 +186,7 @@ class GraphEntry:
 
 
 _SPELLING = "check the spelling against the tasks' ids"
-# Looking for a similar id costs time in proportion to the manifest.
+# The time to find a similar id grows with the manifest.
 _MOST_HINTS = 20
 
 
@@ -233,9 +233,9 @@ def _cycle_faults(tasks: Mapping[str, GraphEntry]) -> Iterable[Fault]:
 
 
 def cycles(graph: Mapping[str, Sequence[str]]) -> Iterator[list[str]]:
-    """Every circle as a path that ends where it began. All names must be there, and none need itself."""
+    """Every circle as a path that ends where it begins. All names must exist, and none depends on itself."""
     sound = depths(graph)
-    # Everything left waits for something left, so walking along those needs must end in a cycle.
+    # Every task left waits for another task left, so following those dependencies must end in a cycle.
     left = {task: next(n for n in needs if n not in sound) for task, needs in graph.items() if task not in sound}
     seen: set[str] = set()
     for start in left:

@@ -1,4 +1,4 @@
-"""Repositories that build on each other: chains, phases, who holds what, and why a task may not start in one."""
+"""Repositories that build on each other: chains, phases, who holds them, and why a task may not start in one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ganger.core.vocabulary import TaskStatus
 from ganger.errors import Fault
 
 EXCLUSIVE, SHARED, NONE = "exclusive", "shared", "none"
-# How the project itself is named where a name is needed.
+# The project's own name where a name is needed.
 PROJECT = "."
 _BY_THEMSELVES = frozenset({TaskStatus.PENDING, TaskStatus.RUNNING})
 
@@ -40,7 +40,7 @@ class RepoGraph:
 
 
 def make_graph(needs: Mapping[str, Sequence[str]]) -> RepoGraph:
-    """From what each repository builds on. Names nobody has are left out; a circle has no phases."""
+    """From what each repository builds on. Unknown names are left out; a circle has no phases."""
     direct = {repo: [need for need in found if need in needs] for repo, found in needs.items()}
     reverse: dict[str, list[str]] = {repo: [] for repo in needs}
     for repo, found in direct.items():
@@ -75,13 +75,13 @@ def _known_graph(needs: tuple[tuple[str, tuple[str, ...]], ...]) -> RepoGraph:
 
 
 def phase_of(repos: Mapping[str, RepoRules]) -> Mapping[str, int]:
-    """Empty where nothing builds on anything: then order is as without repositories."""
+    """Empty if no repository builds on another: then the order is as without repositories."""
     phases = graph_of(repos).phase if repos else {}
     return phases if any(phases.values()) else {}
 
 
 def graph_faults(needs: Mapping[str, Sequence[str]]) -> list[Fault]:
-    """Repositories nobody has, and circles; each at its place below `repos`."""
+    """Unknown repositories and circles; each at its place below `repos`."""
     faults = [
         Fault(
             f"repos.{repo}.depends_on[{place}]",
@@ -109,7 +109,7 @@ def graph_faults(needs: Mapping[str, Sequence[str]]) -> list[Fault]:
 
 @dataclass(frozen=True, slots=True)
 class RepoAnswer:
-    """Whether somebody may start, and if not, why."""
+    """Whether a task may start, and if not, why."""
 
     may: bool
     why: str = ""
@@ -136,8 +136,8 @@ def can_spawn(needs: Mapping[str, Sequence[str]], active: Collection[str], repo:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One thing that keeps tasks of a repository from starting: `halt` (D12), `red` (D13) or `lock` (D08).
-    `repo` is where it is, `task` who holds it or turned it red."""
+    """One reason why tasks of a repository cannot start: `halt` (D12), `red` (D13) or `lock` (D08).
+    `repo` is where it is, `task` the one that holds it or turned it red."""
 
     kind: str
     repo: str
@@ -145,15 +145,15 @@ class Bar:
 
 
 def is_guarded(state: RunState) -> bool:
-    """Whether anything but tasks, files and limits can keep a task from starting."""
+    """Whether anything besides tasks, files and limits can keep a task from starting."""
     return bool(state.halted) or any(rules.locks != NONE for rules in state.repos.values())
 
 
 class RepoLocks:
-    """Says of one task after the other whether its repository lets it start; those that were taken hold theirs.
+    """Says for each task in turn whether its repository lets it start; tasks that were taken hold their repositories.
 
-    A task that was let down only by others that run reserves its place: nobody of a later rank starts in its chain
-    meanwhile, or a root could wait for the whole queue of everything that builds on it.
+    A task that is refused only because of running tasks reserves its place: no task of a later rank starts in its chain
+    meanwhile. Otherwise a root could wait for the whole queue of everything that builds on it.
     """
 
     def __init__(self, state: RunState) -> None:
@@ -171,7 +171,7 @@ class RepoLocks:
             self._bars.clear()
 
     def admits(self, task: str, *, queueing: bool = False) -> bool:
-        """`queueing`: also what waits for nothing but tasks taken here that free their repositories soon."""
+        """`queueing`: also tasks that only wait for tasks taken here that release their repositories soon."""
         repo, bars = self.state.specs[task].repo, self.bars(task)
         if not bars or (queueing and all(self._is_soon_free(bar) for bar in bars)):
             return self.state.tasks[task].locked or not self._is_reserved(repo)
@@ -182,11 +182,11 @@ class RepoLocks:
         return False
 
     def shuts(self, task: str) -> bool:
-        """Whether its repository is known to let nobody in who does not hold it: spares a look at all the rest."""
+        """Whether its repository is known to admit only its holder: saves examining all the others."""
         return self.state.specs[task].repo in self._shut and not self.state.tasks[task].locked
 
     def shuts_all(self, repos: Iterable[str]) -> bool:
-        """Whether none of these lets anybody in now, and nobody who holds one of them waits to go on."""
+        """Whether none of these admits a task now, and no holder of one of them waits to continue."""
         tasks, unmet = self.state.tasks, self.state.unmet
         holders = (name for held in self.state.locks.values() for name in held)
         if any(tasks[name].status is TaskStatus.PENDING or unmet[name] for name in holders):
@@ -194,7 +194,7 @@ class RepoLocks:
         return all(self._known_bars(repo) for repo in repos)
 
     def bars(self, task: str) -> list[Bar]:
-        """Everything in its way; what needs a person most is first."""
+        """Everything in its way; what most needs a person is first."""
         known = self._known_bars(self.state.specs[task].repo)
         return [bar for bar in known if bar.task != task and not self._gives_way(bar, task)] if known else known
 
@@ -208,7 +208,7 @@ class RepoLocks:
         return self.state.repos.get(repo, NO_RULES).locks
 
     def _is_soon_free(self, bar: Bar) -> bool:
-        """Where nothing is delivered, a lock ends as soon as its task is merged."""
+        """If nothing is delivered, a lock ends as soon as its task is merged."""
         taken = bar.kind == "lock" and bar.task in self._taken.get(bar.repo, ())
         return taken and not self.state.repos.get(bar.repo, NO_RULES).delivers
 
@@ -235,8 +235,8 @@ class RepoLocks:
         return sorted(held, key=self.state.rank.__getitem__)
 
     def _gives_way(self, bar: Bar, task: str) -> bool:
-        """Two that hold locks in one chain must not wait for each other for ever. It takes a person who unlocked,
-        retried or changed the graph to come to that; whoever does not run gives way to what its own turn needs."""
+        """Two tasks that hold locks in one chain must not wait for each other forever. Only a person who unlocks,
+        retries or changes the graph can cause that; a task that is not running yields to what its own turn needs."""
         holder = bar.task
         if bar.kind != "lock" or holder in self.state.running or holder in self._taken.get(bar.repo, ()):
             return False
@@ -260,7 +260,7 @@ def _needs(state: RunState, task: str, other: str) -> bool:
 
 
 def why_not(state: RunState, task: str) -> str:
-    """Why the task's repository does not let it start now; empty when it does."""
+    """Why the task's repository does not let it start now; empty if it does."""
     if not is_guarded(state):
         return ""
     bars = RepoLocks(state).bars(task)
@@ -268,7 +268,7 @@ def why_not(state: RunState, task: str) -> str:
 
 
 def way_out(state: RunState, task: str) -> str:
-    """The command that lets a task start whose repository does not; empty when that comes by itself."""
+    """The command that lets a task start despite its repository; empty if waiting is enough."""
     bars = RepoLocks(state).bars(task) if is_guarded(state) else []
     if not bars or bars[0].kind == "red" or (bars[0].kind == "lock" and _goes_on(state, bars[0].task)):
         return ""
@@ -282,13 +282,13 @@ def _goes_on(state: RunState, name: str) -> bool:
 
 
 def say(state: RunState, task: str, bars: Sequence[Bar]) -> str:
-    """One sentence: where, who, in which milestone, and what frees it."""
+    """One sentence: where, which task, in which milestone, and what releases it."""
     repo, bar = state.specs[task].repo, bars[0]
     here, there = shown(repo), shown(bar.repo)
     unlock = f"ganger unlock {bar.repo or PROJECT} --why TEXT"
     more = f" (and {len(bars) - 1} more in its way)" if len(bars) > 1 else ""
     if bar.kind == "halt":
-        return f"{there} is halted: {state.halted[bar.repo]}; {unlock} lifts that{more}"
+        return f"{there} is halted: {state.halted[bar.repo]}; {unlock} lifts the halt{more}"
     if bar.kind == "red":
         return (
             f"{here} builds on {there}, which {bar.task} turned red; it waits until {there} is green, or {unlock}{more}"
@@ -302,7 +302,7 @@ def say(state: RunState, task: str, bars: Sequence[Bar]) -> str:
 def _frees(state: RunState, bar: Bar, unlock: str) -> str:
     if _goes_on(state, bar.task):
         return f"it is free when {bar.task} is DONE with proof"
-    return f"ganger retry {bar.task} goes on with it, ganger skip {bar.task} or {unlock} frees it"
+    return f"ganger retry {bar.task} continues it, ganger skip {bar.task} or {unlock} frees it"
 
 
 def shown(repo: str) -> str:
@@ -310,7 +310,7 @@ def shown(repo: str) -> str:
 
 
 def doing(state: RunState, name: str) -> str:
-    """The milestone of whoever is at it, else how it ended."""
+    """The milestone of a running task, else how it ended."""
     task = state.tasks[name]
     if task.status in _BY_THEMSELVES:
         return (task.delivery.milestone if task.delivery is not None else Milestone.WORKING).value
@@ -322,7 +322,7 @@ def doing(state: RunState, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """Who holds a repository (D11). `active`: its task goes on by itself."""
+    """Who holds a repository (D11). `active`: its task continues without a person."""
 
     repo: str
     task: str
@@ -332,7 +332,7 @@ class Holding:
 
 
 def registry(state: RunState) -> list[Holding]:
-    """Every lock there is, in plan order. It is part of the state, so a restart keeps it."""
+    """Every lock, in plan order. Locks are part of the state, so they survive a restart."""
     names = sorted((name for held in state.locks.values() for name in held), key=state.rank.__getitem__)
     return [_holding(state, name) for name in names]
 
@@ -344,7 +344,7 @@ def _holding(state: RunState, name: str) -> Holding:
 
 
 def held_up(state: RunState, tasks: Iterable[str]) -> list[str]:
-    """For each repository that lets none of these start: the sentence why, once."""
+    """For each repository that admits none of these tasks, the sentence that says why, once."""
     if not is_guarded(state):
         return []
     gate, found = RepoLocks(state), dict[tuple[str, Bar], str]()

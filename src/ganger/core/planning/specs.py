@@ -1,4 +1,4 @@
-"""From a manifest's tasks to the specifications the core works with."""
+"""Turns a manifest's tasks into the specifications the core works with."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ganger.core.planning.plan import GraphEntry
 
 
 def specs_of(manifest: Manifest, repos: Collection[str] = ()) -> tuple[TaskSpec, ...]:
-    """Where there are no repositories, what a task says of one is words: it works on the project itself."""
+    """Without `[repos]`, a task's repository name is only a remark: the task works on the project itself."""
     specs = tuple(_spec(task) for task in manifest.tasks)
     return specs if repos else tuple(replace(spec, repo="") if spec.repo else spec for spec in specs)
 
@@ -51,13 +51,13 @@ def _spec(task: Task) -> TaskSpec:
 
 
 def _marks(meta: Mapping[str, Any]) -> tuple[str, ...]:
-    """What asks for a stronger model (D16)."""
+    """The marks of a task that ask for a stronger model (D16)."""
     high = ("high_complexity",) if meta.get("complexity") == "high" else ()
     return (*high, *(name for name in ("critical_path", "security", "cross_repo") if meta.get(name)))
 
 
 def graph_entries(data: object) -> Iterator[GraphEntry]:
-    """The graph of a manifest that may be faulty elsewhere: whatever has an id takes part."""
+    """The graph of a manifest that may be invalid elsewhere: every entry with an id takes part."""
     tasks = data.get("tasks") if isinstance(data, dict) else None
     for index, task in enumerate(tasks if isinstance(tasks, list) else ()):
         if isinstance(task, dict) and isinstance(task.get("id"), str) and task["id"]:

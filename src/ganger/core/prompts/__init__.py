@@ -1,1 +1,1 @@
-"""Prompts: their parts, and how many tokens they are."""
+"""Prompts: their parts, and how many tokens they have."""

@@ -1,4 +1,4 @@
-"""The parts a prompt is made of, in the order in which they are needed, and what is cut where a budget is short."""
+"""The parts of a prompt, in the order in which they are needed, and what is cut when a budget is short."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CI_BOUND = 160
 
 
 class Part(StrEnum):
-    """What is needed most comes first. `spawn` is all that Ganger itself says at the start of a task."""
+    """The parts that are needed most come first. `spawn` is all that Ganger itself says at the start of a task."""
 
     CONTRACT = "contract"
     SPAWN = "spawn"
@@ -32,7 +32,7 @@ class Part(StrEnum):
 NEVER_CUT = frozenset({Part.CONTRACT, Part.SPAWN, Part.TASK, Part.MARK})
 _CUT_LINE = "[… cut here: the prompt has a budget]"
 _MARK = "[Left out, because the prompt has a budget: {names}]"
-# The longest mark there can be, and the least that is worth keeping of something.
+# The longest possible mark, and the smallest part of a text worth keeping.
 _MARK_TOKENS = 48
 _LEAST_TOKENS = 40
 
@@ -47,7 +47,7 @@ class Piece:
 
     @property
     def tokens(self) -> int:
-        """With the gap behind it, so that the pieces together are never less than the whole."""
+        """With the gap behind it, so that the pieces together are never fewer tokens than the whole."""
         return estimate(f"{self.text}\n\n")
 
 
@@ -56,7 +56,7 @@ def joined(pieces: Iterable[Piece]) -> str:
 
 
 def sizes(pieces: Iterable[Piece]) -> dict[Part, int]:
-    """Tokens by part, as far as there are any."""
+    """Tokens by part, without empty parts."""
     found: dict[Part, int] = {}
     for piece in pieces:
         if piece.text:
@@ -65,14 +65,14 @@ def sizes(pieces: Iterable[Piece]) -> dict[Part, int]:
 
 
 def needed(pieces: Iterable[Piece]) -> int:
-    """Tokens of what is never cut."""
+    """Tokens of the parts that are never cut."""
     return sum(piece.tokens for piece in pieces if piece.text and piece.part in NEVER_CUT)
 
 
 def fitted(pieces: Sequence[Piece], budget: int) -> list[Piece]:
-    """The pieces within a budget (0 is none): what is needed least goes first, and of that what comes last.
+    """The pieces within a budget (0 is none): the least needed goes first, and of that what comes last.
 
-    What is never cut may still be more than the budget."""
+    The parts that are never cut may still exceed the budget."""
     known = [piece for piece in pieces if piece.text]
     if not budget or sum(piece.tokens for piece in known) <= budget:
         return known
@@ -110,7 +110,7 @@ def _shortened(piece: Piece, room: int) -> Piece:
 
 
 def _marked(pieces: list[Piece]) -> list[Piece]:
-    """What was left out altogether is named before the contract, which stays the last thing read."""
+    """A mark before the contract names what was left out, so that the contract stays the last thing read."""
     gone = dict.fromkeys(piece.part.value for piece in pieces if not piece.text)
     kept = [piece for piece in pieces if piece.text]
     if not gone:

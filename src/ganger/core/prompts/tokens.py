@@ -1,4 +1,4 @@
-"""How many tokens a text is, estimated without a model: counted rather too high than too low.
+"""How many tokens a text has, estimated without a model: rather too many than too few.
 
 The weights were fitted on prose and code against a byte-pair vocabulary of 200,000 entries, then raised by an eighth,
 because other models' vocabularies are smaller and cut finer. `docs/guide/prompts.md` has the figures.
@@ -39,12 +39,12 @@ def _counted(text: str) -> int:
     return math.ceil(_MARGIN * sum(_weight(found) for found in _PIECES.finditer(text)))
 
 
-# A whole manifest's prompts share their context.
+# All prompts of a manifest share their context.
 _known = lru_cache(maxsize=512)(_counted)
 
 
 def clipped(text: str, most: int) -> str:
-    """As much of a text's beginning as these tokens hold; one that is cut ends with an ellipsis."""
+    """The beginning of a text, as much as these tokens hold; a text that is cut ends with an ellipsis."""
     if estimate(text) <= most:
         return text
     short, long = 0, len(text)
@@ -74,7 +74,7 @@ def _word(text: str, length: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class TokenSample:
-    """One attempt: what its prompt was estimated at, and what its agent counted as input."""
+    """One attempt: the estimate of its prompt, and the input its agent counted."""
 
     agent: str
     estimated: int
@@ -85,9 +85,9 @@ class TokenSample:
 class Calibration:
     """What agents really used for each estimated token of a prompt.
 
-    `factor` is the median of the attempts, and holds all that an agent adds: its own instructions, its tools, every
-    turn. `slope` is the median of what one more estimated token of prompt added, where prompts differed enough to tell;
-    for an agent that asks its model once it is the estimator's own error.
+    `factor` is the median over the attempts and includes everything an agent adds: its own instructions, its tools,
+    every turn. `slope` is the median of what one more estimated token of prompt added, if prompts differed enough; for
+    an agent that calls its model once, it is the estimator's own error.
     """
 
     agent: str
@@ -97,7 +97,7 @@ class Calibration:
 
 
 def calibrations(samples: Sequence[TokenSample]) -> tuple[Calibration, ...]:
-    """One per agent, of its newest samples."""
+    """One per agent, from its newest samples."""
     by_agent: dict[str, list[TokenSample]] = {}
     for sample in samples:
         if sample.estimated > 0 and sample.counted > 0:
@@ -117,5 +117,5 @@ def _calibration(agent: str, found: Sequence[TokenSample]) -> Calibration:
 
 
 def _far(estimated: int) -> float:
-    """Prompts of about one size tell nothing about what one more token costs."""
+    """Prompts of about the same size do not show what one more token costs."""
     return max(20.0, estimated / 10)

@@ -1,6 +1,6 @@
-"""Accounts whose key, login or credit was refused: nobody of them starts, one question is asked, one worker tries.
+"""Accounts whose key, login or credit was refused: their workers wait, one question is asked, one worker tries.
 
-A rate limit is the business of `quota`: it ends by itself and asks nobody.
+Rate limits belong to `quota`: they end by themselves and need no question.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _COMES_BACK = frozenset({BlockReason.EXTERNAL, BlockReason.QUOTA_WAIT})
 
 
 def needs_answer(state: RunState, account: str) -> bool:
-    """Whether nobody of the account can start before a person has done something."""
+    """Whether no worker of the account can start before a person has done something."""
     return state.accounts_shut.get(account) == 0.0
 
 
 def after_refusal(state: RunState, account: str, why: str, text: str, until: float = 0.0) -> list[ev.Event]:
-    """Its key, login or credit was refused: only the first worker that meets it asks. `until`: see `AccountShut`."""
+    """Its key, login or credit was refused: only the first worker to meet this asks. `until`: see `AccountShut`."""
     events: list[ev.Event] = [ev.AccountShut(account, why, until)]
     if question_about(state, account) is None:
         events.append(ev.QuestionAsked("", "", ACCOUNT, text, account=account))
@@ -29,19 +29,19 @@ def after_refusal(state: RunState, account: str, why: str, text: str, until: flo
 
 
 def after_doubtful_refusal(state: RunState, task: str, why: str, text: str) -> list[ev.Event]:
-    """Words on a screen may be a model's own: where somebody else of the account is through with its task, another one
-    tries it first. Only if that one is refused as well, the account rests and a person is asked."""
+    """The words on a screen may come from a model: if another worker of the account has finished its task, another one
+    tries first. Only if that one is refused as well, the account rests and a person is asked."""
     account = state.tasks[task].account
     others = [name for name, other in state.tasks.items() if name != task and other.account == account]
     worked = any(state.tasks[name].status is TaskStatus.DONE for name in others)
     if not worked or any(_waits_for(state, name, account) for name in others):
         return after_refusal(state, account, why, text)
-    tried = "it worked before in this run, so another worker tries it before anybody is asked"
+    tried = "it worked before in this run, so another worker tries before you are asked"
     return [ev.AccountShut(account, why, 0.0), ev.AccountTried(account, tried)]
 
 
 def answer_account(state: RunState, question: Question, text: str) -> Effect:
-    """Whatever the answer says, it means that the account is worth a try."""
+    """Whatever the answer says, it means that the account is worth another try."""
     account = question.account
     back = [name for name in state.by_rank if _waits_for(state, name, account)]
     events: list[ev.Event] = [ev.QuestionAnswered(question.id, text)]

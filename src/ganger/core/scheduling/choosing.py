@@ -28,7 +28,7 @@ from ganger.errors import EXIT_BLOCKED, EXIT_ERROR, EXIT_ESCALATED, EXIT_INTERRU
 
 
 class For(StrEnum):
-    """For whom tasks are chosen: an agent that is started now, a window, or a session that asks for one."""
+    """For which request tasks are chosen: an agent that starts now, a window, or a session that asks for a task."""
 
     START = "start"
     WINDOW = "window"
@@ -47,10 +47,10 @@ def within(state: RunState, task: str, about_to_start: int) -> bool:
 
 
 def due_at(state: RunState, name: str, now: float, whom: For) -> float:
-    """When nothing but other things than time holds it; 0 when that is now, NEVER where time alone does not help.
+    """The moment from which time no longer keeps it from starting; 0 if that is now, NEVER if time does not help.
 
-    A session that asks for its tasks has an account of its own, and a window takes tasks as soon as their account is
-    back: their starts are spread inside it.
+    A session that asks for its tasks has its own account, and a window takes tasks as soon as their account is back:
+    their starts are spread inside it.
     """
     until, role = state.tasks[name].not_before, state.specs[name].role
     if whom is not For.PULL and role not in state.pull_roles:
@@ -61,16 +61,16 @@ def due_at(state: RunState, name: str, now: float, whom: For) -> float:
 
 
 def _level_now(state: RunState) -> int | None:
-    """The level that is being worked on; None where there are no levels."""
+    """The current level; None without levels."""
     if state.merging != "level":
         return None
     return min((level for level, left in state.level_open.items() if left > 0), default=0)
 
 
 class Choice:
-    """Takes tasks one by one as long as limits, budgets and accounts allow and their files are not being written.
+    """Takes tasks one by one as long as limits, budgets and accounts allow and no running task writes their files.
 
-    `later` is the first moment at which one may be taken that was left aside for time alone.
+    `later` is the first moment at which a task may be taken that was left aside only for time.
     """
 
     def __init__(self, state: RunState, now: float, whom: For, roles: frozenset[str] | None = None) -> None:
@@ -101,7 +101,7 @@ class Choice:
         budget = self.state.budget
         if task_refusal(budget, self.state.tasks[task], self._wanted) or run_refusal(self.state, self._at, self._purse):
             return False
-        # Last, because whoever only waits for a repository has a place reserved in its chain.
+        # Last, because a task that only waits for a repository gets a place reserved in its chain.
         if self.gate is not None and not self.gate.admits(task, queueing=self.queueing):
             return False
         self._take(task, account)
@@ -110,7 +110,7 @@ class Choice:
     def _is_meant(self, task: str) -> bool:
         state, role = self.state, self.state.specs[task].role
         if task in state.answered:
-            # Nobody needs to work on it: its answer is there, and is judged.
+            # No worker is needed: its answer is there, and is judged.
             return self._whom is not For.PULL and self._is_in_window(task)
         if self._whom is For.START and role in state.pull_roles:
             return False
@@ -120,7 +120,7 @@ class Choice:
         return self._whom is For.WINDOW or self.state.window is None or task in self.state.window_open
 
     def _has_place(self, task: str) -> bool:
-        """In the scope, at its level, with its files free, and with nobody in the folder that it needs for itself."""
+        """In the scope, at its level, with its files free, and with the project's folder free if it needs that."""
         state = self.state
         if not within(state, task, len(self._new)):
             return False
@@ -131,13 +131,13 @@ class Choice:
         return self._level is None or state.level_of[task] == self._level
 
     def _works_in_place(self, task: str, pulled: bool) -> bool:
-        """Whether it edits the project's own folder, and so needs it for itself. Sessions do, unless it was said of
-        their role that they only hand in what is to be written."""
+        """Whether it edits the project's own folder, and so needs it for itself. Sessions do, unless their role only
+        submits writes."""
         role = self.state.specs[task].role
         return role in self.state.in_place_roles or (pulled and role not in self.state.pull_roles)
 
     def _account(self, task: str) -> str | None:
-        """None for what a session of somebody else's does: it pays for itself."""
+        """None for a session that someone else opened: it pays for itself."""
         pulled = self._whom is For.PULL or self.state.specs[task].role in self.state.pull_roles
         return None if pulled else account_of(self.state, task)
 
@@ -148,7 +148,7 @@ class Choice:
         return has_room(self.state, account, self._running)
 
     def account_free_at(self, account: str) -> float:
-        """When it may be used; 0 when that is now, never when one of its attempts must end first."""
+        """When it may be used; 0 if now, NEVER if one of its attempts must end first."""
         due = max(paused_until(self.state, account, self.now), shut_until(self.state, account, self.now))
         due = due or next_place(self.state, account, self._running[account], self.now)
         return due or (0.0 if has_room(self.state, account, self._running) else NEVER)
@@ -200,25 +200,25 @@ def finish(state: RunState, spent_out: str = "") -> Finish:
 
 
 def _shut_accounts(state: RunState) -> list[str]:
-    """Accounts that were refused, for which somebody is asked."""
+    """Accounts that were refused and wait for an answer."""
     shut = {name: question_about(state, name) for name, until in state.accounts_shut.items() if not until}
-    return [f"account {name} was refused, {q.id} asks how to go on" for name, q in shut.items() if q is not None]
+    return [f"account {name} was refused, {q.id} asks how to continue" for name, q in shut.items() if q is not None]
 
 
 def _hosts(state: RunState) -> list[str]:
-    """Hosts that are away or refuse the token, and that is what is waited for."""
+    """Hosts that are away or refuse the token, if tasks wait for them."""
     return [told(host, trouble) for host, trouble in state.hosts.items() if waiting(state, host)]
 
 
 def _barred(state: RunState, pending: list[str]) -> str:
-    """Which repositories let nobody start any more, who holds them and what frees them."""
+    """Which repositories admit no task any more, who holds them and what releases them."""
     told = held_up(state, pending)
     more = [f"and {len(told) - _MOST_BARS} more such waits"] if len(told) > _MOST_BARS else []
     return "; ".join([*told[:_MOST_BARS], *more])
 
 
 def abort_reason(state: RunState, open_tasks: list[str]) -> str:
-    """What is not done and why, short enough to read."""
+    """What is not done and why, in a few words."""
     shown = [f"{t} {_shown_status(state, t)}" for t in open_tasks[:12]]
     more = [f"and {len(open_tasks) - 12} more"] if len(open_tasks) > 12 else []
     return f"{len(open_tasks)} of {len(state.specs)} tasks are not done: {', '.join(shown + more)}"
@@ -233,7 +233,7 @@ def _shown_status(state: RunState, task: str) -> str:
 
 
 def exit_code(state: RunState) -> int:
-    """0 all that was asked for is DONE · 1 not all · 3 something is blocked · 4 a person must decide · 130 stopped ."""
+    """0 all requested tasks are DONE · 1 not all · 3 something is blocked · 4 a person must decide · 130 stopped."""
     if state.status is RunStatus.COMPLETED:
         return EXIT_OK
     if state.stopping or state.draining:

@@ -32,7 +32,7 @@ class CloseWindow:
 
 @dataclass(frozen=True, slots=True)
 class Wake:
-    """Time has passed: these wait no longer for their account's quota."""
+    """Time has passed: these tasks no longer wait for their account's quota."""
 
     tasks: tuple[str, ...]
 
@@ -46,7 +46,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class MergeLevel:
-    """Nothing more of this level can run now: what is verified is merged."""
+    """No more tasks of this level can run now: the verified ones are merged."""
 
     tasks: tuple[str, ...]
 

@@ -1,11 +1,11 @@
-"""Is a worker at work? What was seen of it, in several ways, becomes a wait, a warning, a probe or a verdict.
+"""Whether a worker is at work: signs of several kinds become a wait, a warning, a probe or a verdict.
 
     well ── half of a limit without a sign ──▶ suspicious (it is asked) ── the whole limit ──▶ stalled
       ▲                                             │
       └────────────── any sign of work ─────────────┘
 
-Silence alone is never a crash: an open tool call, a changed file, a heartbeat, a line of output, an event of its own,
-or for a while used processor time are each enough. All times are seconds of one clock that never goes back.
+Silence alone never means a crash: an open tool call, a changed file, a heartbeat, a line of output, a message of its
+own, or for a while used processor time are each enough. All times are seconds of one monotonic clock.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 NEVER = float("inf")
-# Who beats this often in a row is taken by its word, and missed when it stops.
+# A worker that sends this many heartbeats in a row is expected to continue, and is missed when it stops.
 _BEATS_OF_A_HABIT = 3
 
 
 @dataclass(frozen=True, slots=True)
 class HealthPolicy:
-    """How long is too long, in seconds.
+    """The time limits, in seconds.
 
     stall    without any sign at all
-    stale    without a heartbeat, for one that had the habit of them
+    stale    without a heartbeat, from a worker that sent them regularly
     busy     with nothing but used processor time
-    lease    without a word from a session that asked for its task
-    working  at its task: from then on it must have shown a sign within `active`, or it is ended
-    linger   after its last word, until it is asked to end; `shutdown` later it is ended
+    lease    without a message from a session that asked for its task
+    working  at its task: after that it must have shown a sign within `active`, or it is ended
+    linger   after its answer, until it is asked to end; `shutdown` later it is ended
     """
 
     heartbeat_sec: float = 15.0
@@ -48,10 +48,10 @@ class HealthPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """What was seen of a worker. `*_at` is the last time: its output grew, its processes used the processor, a file of
-    its workspace changed, it said something over the protocol, its output told of an event.
+    """What was observed of a worker. `*_at` is the last time: its output grew, its processes used the processor, a file
+    of its workspace changed, it sent a message over the protocol, its output reported an event.
 
-    `said_all`: its answer is there. `marked`: it set its done mark. `reported`: its report is recorded.
+    `said_all`: its answer is complete. `marked`: it set its done mark. `reported`: its report is recorded.
     """
 
     now: float
@@ -76,7 +76,7 @@ class Signs:
 
 @dataclass(frozen=True, slots=True)
 class HealthWatch:
-    """What is remembered between two looks. `asked_at`: when it was probed. `tool_at`: when its tool call was over."""
+    """What is remembered between two looks. `asked_at`: when it was probed. `tool_at`: when its tool call ended."""
 
     suspicious_since: float | None = None
     asked_at: float | None = None
@@ -91,7 +91,7 @@ class HealthWatch:
 
 
 class What(StrEnum):
-    """What is to be done. The last five end the worker."""
+    """What to do. The last five end the worker."""
 
     WARN = "warn"
     PROBE = "probe"
@@ -107,7 +107,7 @@ class What(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HealthClock:
-    """One way of getting nowhere: since when, and how long it may last. It is asked at `probe_at` at the latest."""
+    """One way of making no progress: since when, and how long it may last. It is probed at `probe_at` at the latest."""
 
     name: str
     since: float
@@ -127,7 +127,7 @@ class Act:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What came of a look: what is remembered, what is to be done, and when the next look is due at the latest."""
+    """The result of a look: what to remember, what to do, and when the next look is due at the latest."""
 
     watch: HealthWatch
     acts: tuple[Act, ...] = ()
@@ -157,7 +157,7 @@ def look(policy: HealthPolicy, signs: Signs, watch: HealthWatch) -> Look:
 
 
 def _remembered(signs: Signs, watch: HealthWatch) -> HealthWatch:
-    """A tool call that ends leaves no other sign, and a mark and an answer are seen without their moment."""
+    """A tool call that ends leaves no other sign; a done mark and an answer carry no time of their own."""
     over = signs.said_all or signs.reported
     if not (over or signs.marked or signs.tool or watch.at_tool or watch.marked_since or watch.over_since):
         return watch
@@ -175,18 +175,18 @@ def _first(known: float | None, now: float) -> float:
 
 
 def _settle_at(policy: HealthPolicy, signs: Signs, watch: HealthWatch) -> float:
-    """H06: a done mark without a report is found within one heartbeat; who still talks may be about to say it."""
+    """H06: a done mark without a report is found within one heartbeat; a worker that still writes may yet report."""
     if watch.marked_since is None or signs.tool:
         return NEVER
     return max(watch.marked_since, signs.output_at, signs.event_at) + policy.heartbeat_sec
 
 
 def _suspicion(signs: Signs, watch: HealthWatch, clocks: list[HealthClock], acts: list[Act]) -> HealthWatch:
-    """H03: it is asked before it is judged, and whatever is seen of it clears it."""
+    """H03: a worker is probed before it is judged, and any sign clears the suspicion."""
     due = [clock for clock in clocks if signs.now >= clock.probe_at]
     if due and watch.suspicious_since is None:
         quiet = signs.now - due[0].since
-        why = f"{_silence(due[0].name)} for {_shown(quiet)} of {_shown(due[0].limit)}"
+        why = f"{_silence(due[0].name)} for {_shown(quiet)} (limit {_shown(due[0].limit)})"
         acts.append(Act(What.PROBE, why, due[0].name))
         return replace(watch, suspicious_since=signs.now, asked_at=signs.now)
     if not due and watch.suspicious_since is not None:
@@ -206,17 +206,17 @@ def is_habit(signs: Signs) -> bool:
 
 
 def last_sign(signs: Signs) -> float:
-    """The last time anything but used processor time was seen."""
+    """The last time of any sign other than used processor time."""
     return max(signs.began_at, signs.output_at, signs.files_at, signs.beat_at, signs.event_at)
 
 
 def _clocks(policy: HealthPolicy, signs: Signs, watch: HealthWatch) -> list[HealthClock]:
-    """What may end it, each by itself; the first that runs out counts."""
+    """The clocks that may each end it; the first to run out counts."""
     seen = max(last_sign(signs), watch.tool_at)
     if signs.stopped:
         return [_clock(policy, "stopped", seen, policy.stall_sec)]
     if signs.tool:
-        # An open tool call is work, however long and silent; the attempt's own time limit is its only bound.
+        # An open tool call is work, however long and silent; only the attempt's own time limit bounds it.
         return []
     used = max(seen, signs.cpu_at)
     clocks = []
@@ -244,7 +244,7 @@ def _clock(policy: HealthPolicy, name: str, since: float, limit: float) -> Healt
 
 
 def _over(policy: HealthPolicy, signs: Signs, watch: HealthWatch) -> Look:
-    """It has given its answer: now it should end. One that has reported is through, whatever else it does."""
+    """It has given its answer and should end now. A worker that has reported is finished, whatever else it does."""
     if signs.pulled:
         return Look(watch)
     since = watch.over_since if signs.reported and watch.over_since is not None else _last_word(policy, signs)
@@ -264,7 +264,7 @@ def _over(policy: HealthPolicy, signs: Signs, watch: HealthWatch) -> Look:
 
 
 def _last_word(policy: HealthPolicy, signs: Signs) -> float:
-    """A heartbeat tells nothing here: it may come from a loop of its own. Used processor time counts for a while."""
+    """A heartbeat does not count here: it may come from a separate loop. Used processor time counts for a while."""
     if signs.tool:
         return signs.now
     spoke = max(signs.began_at, signs.output_at, signs.files_at, signs.event_at)
@@ -272,7 +272,7 @@ def _last_word(policy: HealthPolicy, signs: Signs) -> float:
 
 
 def _working(policy: HealthPolicy, signs: Signs, watch: HealthWatch, acts: list[Act]) -> tuple[HealthWatch, float]:
-    """D14: past its time at the task it goes on as long as it shows signs of work; `_clocks` ends one that does not."""
+    """D14: past its working time it continues as long as it shows signs of work; otherwise `_clocks` ends it."""
     until = _working_until(policy, signs, watch)
     if signs.now < until:
         return watch, until
@@ -286,11 +286,11 @@ def _working(policy: HealthPolicy, signs: Signs, watch: HealthWatch, acts: list[
 
 
 def _context(policy: HealthPolicy, signs: Signs, watch: HealthWatch, acts: list[Act]) -> tuple[HealthWatch, float]:
-    """Z05: over the limit it is asked to save its state; one that does not, is ended between two tool calls."""
+    """Z05: over the limit it is asked to save its state; if it does not, it is ended between two tool calls."""
     if signs.context_pct < policy.context_pct or signs.pulled:
         return watch if watch.context_asked_at is None else replace(watch, context_asked_at=None), NEVER
     full = f"its context is {signs.context_pct:.0f} % full"
-    # Whoever talks gets the time to say where it stands; nobody else can be asked.
+    # A worker that sends heartbeats gets time to save its state; others cannot be asked.
     patience = policy.active_sec if signs.beats else policy.shutdown_sec
     if watch.context_asked_at is None:
         acts.append(Act(What.ASK_CHECKPOINT, full))
@@ -300,7 +300,7 @@ def _context(policy: HealthPolicy, signs: Signs, watch: HealthWatch, acts: list[
         return watch, due
     if signs.tool:
         return watch, signs.now + max(1.0, policy.shutdown_sec / 2)
-    acts.append(Act(What.CONTEXT, f"{full} and it did not hand over"))
+    acts.append(Act(What.CONTEXT, f"{full} and it did not save its state"))
     return watch, NEVER
 
 
@@ -319,7 +319,7 @@ def _due_warnings(policy: HealthPolicy, signs: Signs) -> list[tuple[str, float, 
     ]
     if signs.time_limit_sec is not None:
         half = began + signs.time_limit_sec / 2
-        found.append(("time", half, f"half of its time limit of {_shown(signs.time_limit_sec)} is gone"))
+        found.append(("time", half, f"half of its time limit of {_shown(signs.time_limit_sec)} has passed"))
     if signs.files_at <= began and not signs.pulled:
         found.append(("no_change", began + policy.no_change_sec, f"it has changed no file in {worked}"))
     if signs.errors_in_a_row > policy.api_errors:

@@ -1,4 +1,4 @@
-"""One quota clock per account: who waits until when, and how many may run at once after a rate limit."""
+"""One quota clock per account: which tasks wait until when, and how many may run at once after a rate limit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ganger.core.model.records import Question, RunState
 
 NEVER = float("inf")
 ACCOUNT = "account"
-# A limit that is said to end later than any plan's is a slip of whoever said it.
+# No plan's limit lasts longer; a later end is an error in what the agent reported.
 _LONGEST_PAUSE_SEC = 40 * 86400.0
 _SPREAD_SHARE = 0.25
 
@@ -22,7 +22,7 @@ def account_of(state: RunState, task: str) -> str:
 
 
 def paused_until(state: RunState, account: str, now: float, task: str = "") -> float:
-    """When the account may be used again, by this task if one is named; 0 when it may be used now."""
+    """When the account may be used again, by this task if one is named; 0 if now."""
     until = state.accounts_paused.get(account, 0.0)
     if task and until:
         until = spread_after(state, until, task)
@@ -30,23 +30,23 @@ def paused_until(state: RunState, account: str, now: float, task: str = "") -> f
 
 
 def spread_sec(state: RunState, account: str) -> float:
-    """Over how long its workers start again: a short rest is no reason for a long one behind it."""
+    """The time over which its workers start again: a short rest does not cause a long spread."""
     return min(state.policy.quota_spread_sec, state.accounts_rested.get(account, 0.0) * _SPREAD_SHARE)
 
 
 def spread_after(state: RunState, until: float, task: str) -> float:
-    """When this task may start after its account's rest: whoever waited behind one limit does not start as one.
+    """When this task may start after its account's rest: the tasks that waited for one limit do not start together.
 
-    The same for the same task and rest, in whatever process.
+    Always the same for the same task and rest, in any process.
     """
     spread = spread_sec(state, account_of(state, task))
     return until + spread * zlib.crc32(f"{task}:{until:.3f}".encode()) / 2**32 if spread else until
 
 
 def next_place(state: RunState, account: str, running: int, now: float) -> float:
-    """When one more than `running` may start after the account's rest; 0 when that is now.
+    """When one more than `running` may start after the account's rest; 0 if now.
 
-    However many wait, the places fill one by one over the spread.
+    However many tasks wait, the places fill one by one over the spread.
     """
     until, spread = state.accounts_paused.get(account, 0.0), spread_sec(state, account)
     if not until or not spread or until + spread <= now:
@@ -57,13 +57,13 @@ def next_place(state: RunState, account: str, running: int, now: float) -> float
 
 
 def running_by_account(state: RunState) -> Counter[str]:
-    """Sessions that asked for their task are nobody's of these accounts, and nobody works on what is merged."""
+    """Without sessions that asked for their task, as they use their own accounts, and without tasks nobody works on."""
     at_work = state.running - state.parked - state.pulled - state.delivering
     return Counter(state.tasks[name].account for name in at_work)
 
 
 def shut_until(state: RunState, account: str, now: float) -> float:
-    """When somebody of an account may try it whose key or credit was refused: 0 when that is now or it was not."""
+    """When one worker may try an account whose key or credit was refused; 0 if now, or if it was not refused."""
     until = state.accounts_shut.get(account)
     if until is None or 0 < until <= now:
         return 0.0
@@ -93,13 +93,13 @@ def after_quota(state: RunState, account: str, now: float, reset_at: float | Non
 
 
 def question_about(state: RunState, account: str) -> Question | None:
-    """What was asked about the account and is not answered."""
+    """The open question about the account, if there is one."""
     asked = (q for q in state.questions.values() if q.kind == ACCOUNT and q.account == account and q.answer is None)
     return next(asked, None)
 
 
 def works_again(state: RunState, account: str) -> list[ev.Event]:
-    """Whoever tried a shut account got somewhere. While nobody may try it, somebody only came to an end of old work."""
+    """A worker of a shut account succeeded. Before a retry is allowed, this can only be the end of earlier work."""
     if not state.accounts_shut.get(account):
         return []
     why = "the account works again"
@@ -108,7 +108,7 @@ def works_again(state: RunState, account: str) -> list[ev.Event]:
 
 
 def after_success(state: RunState, account: str) -> list[ev.Event]:
-    """One more may run at once after each success, until the cut is forgotten."""
+    """After each success one more may run at once, until the cut is undone."""
     answered = works_again(state, account)
     limit = state.accounts_limited.get(account)
     if limit is None:

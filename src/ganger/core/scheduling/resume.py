@@ -1,4 +1,4 @@
-"""How tasks come back: when a run is taken up again, and when a person asks for it."""
+"""How tasks return: when a run is continued, and when a person asks for it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _BAD = frozenset({TaskStatus.FAILED, TaskStatus.BLOCKED, TaskStatus.ESCALATED})
 
 
 def bring_back(state: RunState, name: str, why: str, hint: str) -> list[ev.Event]:
-    """The task with one more attempt, and in plan order whatever was blocked behind it and by nothing else."""
+    """The task with one more attempt, and in plan order the tasks that were blocked only because of it."""
     waiting = state.tasks[name].status is TaskStatus.PENDING
     events: list[ev.Event] = []
     if waiting:
-        # Only what is settled can be queued again, and only so does a hint reach a task.
-        events.append(ev.TaskSettled(name, TaskStatus.BLOCKED, "taken aside by a person", BlockReason.PAUSED))
+        # Only a settled task can be queued again, and only then does a hint reach it.
+        events.append(ev.TaskSettled(name, TaskStatus.BLOCKED, "set aside by a person", BlockReason.PAUSED))
     events.append(ev.TaskRequeued(name, why, granted=0 if waiting else 1, hint=hint, by_person=True))
     need = bad_need(state, name)
     if need is not None:
@@ -42,7 +42,7 @@ def bring_back(state: RunState, name: str, why: str, hint: str) -> list[ev.Event
 
 
 def after_push(state: RunState, repo: str) -> list[ev.Event]:
-    """The branch takes pushes: what stood in the way of all does no more."""
+    """The branch takes pushes: nothing blocks the others any more."""
     back = [n for n in state.by_rank if state.specs[n].repo == repo and _is_parked(state.tasks[n])]
     why = "the branch takes pushes again"
     events: list[ev.Event] = []
@@ -53,8 +53,8 @@ def after_push(state: RunState, repo: str) -> list[ev.Event]:
 
 
 def _beside(state: RunState, name: str) -> list[str]:
-    """Deliveries of the same repository that cannot go on without it: its change keeps their branch red, or what it
-    asked about stands in their way as well."""
+    """Deliveries of the same repository that cannot continue without it: its change keeps their branch red, or its
+    question concerns them as well."""
     return [
         other
         for other in state.by_rank
@@ -73,7 +73,7 @@ def bad_need(state: RunState, name: str) -> str | None:
 
 
 def _is_bad(state: RunState, name: str) -> bool:
-    """Ended other than DONE for good; a failure its window has yet to judge, or a wait for quota, is not."""
+    """Finally ended other than DONE; a failure that its window has yet to judge, or a wait for quota, is not final."""
     task = state.tasks[name]
     return task.status in _BAD and task.final
 
@@ -94,7 +94,7 @@ def close_questions(state: RunState, name: str, text: str) -> list[ev.QuestionAn
 
 
 def but(state: RunState, name: str, now: float) -> str:
-    """Why it does not start this very moment, as far as a person should know."""
+    """Why it does not start right now, as far as a person needs to know."""
     until = paused_until(state, account_of(state, name), now)
     if state.paused:
         return ", once the run is resumed"
@@ -103,7 +103,7 @@ def but(state: RunState, name: str, now: float) -> str:
     if state.scope.only is not None and name not in state.scope.only:
         return ", when ganger run is called without --only"
     if state.accounts_shut.get(account_of(state, name)) == 0.0:
-        return f", when its account works again: ganger inbox shows what is asked about {account_of(state, name)}"
+        return f", when its account works again: ganger inbox shows the question about {account_of(state, name)}"
     return f", when its account's quota is back in {math.ceil(until - now)} s" if until else ""
 
 
@@ -118,7 +118,7 @@ _UNDER_WAY = frozenset({TaskStatus.PENDING, TaskStatus.RUNNING})
 
 
 def taken_up(state: RunState) -> list[ev.Event]:
-    """A person ran the same command again. One pass in plan order, so every task is judged after what it needs."""
+    """The operator ran the same command again. One pass in plan order: each task is judged after its dependencies."""
     events: list[ev.Event] = []
     bad: set[str] = set()
     window = _undecided(state)
@@ -151,7 +151,7 @@ def _verdict(state: RunState, name: str, bad: set[str], *, in_window: bool) -> e
 
 
 def _undecided(state: RunState) -> frozenset[str]:
-    """Failures that an open window, a healer at work or a canary will decide about."""
+    """Failures that an open window, a running healer or a canary will decide about."""
     round_ = open_round(state)
     judged = {*(state.window.tasks if state.window else ()), *(round_.failed if round_ else ())}
     if state.policy.heal_schedule is HealSchedule.OFF:
@@ -161,13 +161,13 @@ def _undecided(state: RunState) -> frozenset[str]:
 
 
 def _comes_back(state: RunState, name: str, *, in_window: bool) -> bool:
-    """What failed in a window that is still open is judged when that closes."""
+    """A failure in a window that is still open is judged when the window closes."""
     task = state.tasks[name]
     if task.status is TaskStatus.BLOCKED:
         if task.block_reason in _WAITS_FOR_SOMEBODY or name in _asked_about(state):
             return False
         if task.block_reason is BlockReason.EXTERNAL and not task.final:
-            # It waits for its account alone, and that holds it wherever it stands.
+            # It waits only for its account, which holds it wherever it is.
             return True
         return attempts_left(state.specs[name], task, state.policy) > 0
     return not in_window and may_run_again(state, name)

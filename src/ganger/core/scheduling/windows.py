@@ -1,4 +1,4 @@
-"""Windows and scheduling: what starts now, when a window closes, when a run has nothing more to do."""
+"""Windows and scheduling: what starts now, when a window closes, when a run has nothing left to do."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ from ganger.core.state.indexes import is_delivering
 from ganger.core.times import stamp
 from ganger.core.vocabulary import BlockReason, HealSchedule, TaskStatus
 
-# Somebody may ask for a task at any moment, and that is recorded: no need to look again before.
+# A session may ask for a task at any moment, which is recorded: no need to look again before that.
 _UNTIL_ASKED_SEC = 3600.0
-# A default that counts from a moment on is recorded shortly after it.
+# A default that counts from some moment on is recorded shortly after it.
 _ANSWERED_WITHIN_SEC = 5.0
 
 
@@ -80,7 +80,7 @@ def _decide(state: RunState, now: float) -> list[Decision]:
 
 
 def _deliveries(state: RunState, now: float) -> list[Decision]:
-    """Deliveries that go on: nobody works on them, so they need no slot, no window, no account and no money."""
+    """Deliveries that continue: they use no worker, so they need no slot, no window, no account and no money."""
     found = [name for name in state.answered if is_delivering(state.tasks[name])]
     gate = RepoLocks(state) if found and is_guarded(state) else None
     starts: list[Decision] = []
@@ -108,8 +108,8 @@ def _quota_until(state: RunState, name: str) -> float:
 
 
 def _free(state: RunState) -> int:
-    """Slots for agents to be started. What waits to be merged or is being delivered needs none, nor what somebody
-    else's session has."""
+    """Slots for agents to start. Tasks that wait for a merge or are being delivered need none, nor do tasks of a
+    session that someone else opened."""
     return state.policy.concurrency - len(state.running) + len(state.parked | state.pulled | state.delivering)
 
 
@@ -125,7 +125,7 @@ def _decide_windowed(state: RunState, now: float) -> list[Decision]:
     if state.window is None:
         if opened := _next_window(state, now):
             return [opened]
-        # What is being delivered has left its window, and may be what others wait for.
+        # A task that is being delivered has left its window, and may be what others wait for.
         return _while_delivering(state, now) if state.running else [_later_or_never(state, now)]
     if not state.window_open:
         return [_close(state)]
@@ -137,7 +137,7 @@ def _decide_windowed(state: RunState, now: float) -> list[Decision]:
         return [Wait(until)]
     if _somebody_may_ask(state, now):
         return [Wait(now + _UNTIL_ASKED_SEC)]
-    # What is left waits for a dependency outside this window (epoch) or for a limit: it cannot settle here.
+    # The rest waits for a dependency outside this window (epoch) or for a limit: it cannot settle here.
     return [_close(state)]
 
 
@@ -148,7 +148,7 @@ def _starts(state: RunState, heap: list[int], fits: Choice) -> list[Decision]:
 
 
 def _no_account_is_free(state: RunState, fits: Choice) -> bool:
-    """Spares a look at every task while none of them could start whatever else holds."""
+    """Saves examining every task while none of them can start anyway."""
     if not (state.pull_roles or state.accounts_paused or state.accounts_shut) or state.answered:
         return False
     accounts = {state.accounts.get(role, "") for role in _roles(state) - state.pull_roles}
@@ -160,7 +160,7 @@ def _no_account_is_free(state: RunState, fits: Choice) -> bool:
 
 
 def _no_repo_is_free(state: RunState, heap: list[int], fits: Choice) -> bool:
-    """Spares a look at a long queue while everybody in it waits for a repository."""
+    """Saves examining a long queue while every task in it waits for a repository."""
     if fits.gate is None or state.broken:
         return False
     return fits.gate.shuts_all({state.specs[state.by_rank[rank]].repo for rank in heap})
@@ -171,26 +171,26 @@ def _roles(state: RunState) -> set[str]:
 
 
 def _until_then(state: RunState, now: float, later: float) -> list[Decision]:
-    """Something runs, and time alone may bring something else before that ends."""
+    """Something runs, and time alone may change something before it ends."""
     blocked = [_quota_until(state, name) for name in state.waiting if state.tasks[name].status is TaskStatus.BLOCKED]
     until = min([later, *(moment for moment in blocked if moment > now)])
     return [Wait(until)] if until < NEVER else []
 
 
 def _while_delivering(state: RunState, now: float) -> list[Decision]:
-    """No window can open now; what is being delivered, or time, may bring one."""
+    """No window can open now; a delivery, or time, may change that."""
     until = _next_moment(state, now)
     return [Wait(until)] if until else []
 
 
 def _next_moment(state: RunState, now: float) -> float:
-    """When something may change without anybody doing anything; 0 when nothing will."""
+    """When something may change without an event; 0 when nothing will."""
     moments = [_earliest(state, now, state.waiting | _behind_accounts(state, now)), _next_default(state, now)]
     return min((moment for moment in moments if moment), default=0.0)
 
 
 def _later_or_never(state: RunState, now: float) -> Decision:
-    """Nothing can start now: either only time must pass or somebody ask, or the run is over."""
+    """Nothing can start now: either only time must pass or a session must ask, or the run is over."""
     if until := _next_moment(state, now):
         return Wait(until)
     if _somebody_may_ask(state, now):
@@ -199,19 +199,19 @@ def _later_or_never(state: RunState, now: float) -> Decision:
 
 
 def _earliest(state: RunState, now: float, names: set[str]) -> float:
-    """The next moment at which one of these moves; 0 when none of them waits for time alone."""
+    """The next moment at which one of these can start; 0 if none of them waits only for time."""
     moments = [until for name in names if in_scope(state, name) and (until := _moves_at(state, name, now))]
     return min(moments, default=0.0)
 
 
 def _moves_at(state: RunState, name: str, now: float) -> float:
-    """A task that was blocked is queued again as soon as its account is back, to have its place in a window."""
+    """A blocked task is queued again as soon as its account is back, so that it gets a place in a window."""
     blocked = state.tasks[name].block_reason is BlockReason.QUOTA_WAIT
     return _quota_until(state, name) if blocked else starts_after(state, name, now)
 
 
 def _next_default(state: RunState, now: float) -> float:
-    """When the next open question answers itself, and may bring its task back; 0 when none does."""
+    """When the next open question answers itself, and may bring its task back; 0 if none does."""
     due = [
         question.deadline + _ANSWERED_WITHIN_SEC
         for question in state.questions.values()
@@ -222,7 +222,7 @@ def _next_default(state: RunState, now: float) -> float:
 
 
 def starts_after(state: RunState, name: str, now: float) -> float:
-    """When a task that waits for time or its account's quota alone may start; 0 when something else holds it."""
+    """When a task that waits only for time or its account's quota may start; 0 if something else holds it."""
     task = state.tasks[name]
     if task.block_reason is BlockReason.QUOTA_WAIT:
         back = _quota_until(state, name)
@@ -253,12 +253,12 @@ def offer(state: RunState, now: float, roles: Collection[str] | None = None) -> 
 
 
 def _somebody_may_ask(state: RunState, now: float) -> bool:
-    """Whether a task is there that nobody but a session that asks for it will do."""
+    """Whether there is a task that only a session which asks for it can do."""
     return bool(state.pull_roles) and offer(state, now, state.pull_roles) is not None
 
 
 def _spent_out(state: RunState, now: float) -> str:
-    """The budget that stands in the way of tasks which could run otherwise."""
+    """The budget that blocks tasks which could otherwise run."""
     if not any(in_scope(state, name) for name in _ready(state, state.ready, len(state.ready), lambda _: True)):
         return ""
     refusal = run_refusal(state, stamp(now))
@@ -286,8 +286,8 @@ def _next_window(state: RunState, now: float) -> OpenWindow | None:
 
 
 def _window_tasks(state: RunState, size: int, fits: Choice) -> tuple[str, ...]:
-    """What can start at once comes first. Places that are left go to what waits for nothing but those in front of it
-    in the same window, so that a repository's tasks may follow each other there."""
+    """Tasks that can start at once come first. Remaining places go to tasks that only wait for tasks before them in the
+    same window, so that a repository's tasks can follow each other there."""
     tasks = _ready(state, state.ready, size, fits)
     if tasks and len(tasks) < size and fits.gate is not None:
         fits.queueing, first = True, frozenset(tasks)
@@ -297,7 +297,7 @@ def _window_tasks(state: RunState, size: int, fits: Choice) -> tuple[str, ...]:
 
 
 def _ready(state: RunState, heap: list[int], limit: int, accept: Callable[[str], bool]) -> list[str]:
-    """The first `limit` tasks of the heap in plan order that `accept` takes; entries that are stale are dropped."""
+    """The first `limit` tasks of the heap in plan order that `accept` takes; stale entries are dropped."""
     chosen: list[str] = []
     seen: list[int] = []
     while heap and len(chosen) < limit:
@@ -335,7 +335,7 @@ def _close(state: RunState) -> CloseWindow:
 
 
 def closing_events(state: RunState, close: CloseWindow) -> list[ev.Event]:
-    """The end of the open window and everything that follows from it, but for the healer's start."""
+    """The end of the open window and everything that follows from it, except the healer's start."""
     window, verdict = state.window, close.verdict
     assert window is not None
     events: list[ev.Event] = [
@@ -345,7 +345,7 @@ def closing_events(state: RunState, close: CloseWindow) -> list[ev.Event]:
     events += [ev.TaskRequeued(name, "its canary passed", granted=1) for name in verdict.release]
     for canary in verdict.promote:
         first, *rest = state.held[canary]
-        why = f"the canary {canary} could not tell; this one runs first"
+        why = f"the canary {canary} gave no verdict; this one runs first"
         events.append(ev.TaskRequeued(first, why, granted=1))
         events += [ev.TaskHeld(name, first) for name in rest]
     settled = [given_up(state, name, state.tasks[name].detail) for name in verdict.give_up]

@@ -1,1 +1,1 @@
-"""Settings: where each has an effect, and names that are nearly right."""
+"""Settings: where each has an effect, and names that are almost right."""

@@ -1,7 +1,7 @@
-"""Where each setting and each metadata key has an effect: one table, and what is said of those that have none (G24).
+"""Where each setting and each metadata key has an effect: one table, and what is said about those without (G24).
 
-A key acts where all that it needs is there. What was written and does not act is told; where a safeguard that was
-asked for would be missing, a run does not begin.
+A key has an effect if all that it needs is present. A key that was written and has no effect is reported; if that would
+remove a requested safeguard, the run does not start.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ BRANCH, REQUEST = "branch", "request"
 
 
 class SettingEffect(StrEnum):
-    """What becomes of a setting that was written."""
+    """What happens to a setting that was written."""
 
     ACTS = "acts"
     TOLD = "told"
@@ -24,11 +24,11 @@ class SettingEffect(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What a run is like, as far as it decides whether a setting acts.
+    """What a run is like, as far as that decides whether a setting has an effect.
 
-    `style` is how changes leave the machine, `completion` what a task needs to be DONE. `reviews` are those who
-    review some change. `takes` are the settings the agent's kind reads (None: not known). `marks` are those of a task
-    that ask for a stronger model. `walls` is the sandbox by its name, empty where it is switched off or none stands.
+    `style` is how changes leave the machine, `completion` what a task needs to be DONE. `reviews` are the kinds of
+    reviewers of any change. `takes` are the settings that the agent's kind reads (None: unknown). `marks` are those of
+    a task that ask for a stronger model. `walls` is the sandbox's name, empty if it is switched off or unavailable.
     """
 
     mode: str = DIRECT
@@ -66,7 +66,7 @@ class Circumstances:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Something without which a key has no effect. `name` is for the page, `otherwise` for whoever wrote the key."""
+    """Something without which a key has no effect. `name` is for the page, `otherwise` for the author of the key."""
 
     name: str
     otherwise: str
@@ -82,11 +82,11 @@ def _git(given: Circumstances) -> bool:
 GIT = Need(
     "a git mode",
     "in direct mode agents work in the project itself, and nothing is merged, reviewed, pushed or landed; "
-    'set workspace.mode = "local-git" or "forge", or take it out',
+    'set workspace.mode = "local-git" or "forge", or remove it',
     _git,
     by_mode=True,
 )
-IN_PLACE = Need("direct mode", 'it is for workspace.mode = "direct"; take it out', lambda g: not _git(g), by_mode=True)
+IN_PLACE = Need("direct mode", 'it is for workspace.mode = "direct"; remove it', lambda g: not _git(g), by_mode=True)
 HEALER = Need(
     "a healer",
     'nothing is healed: there is no [roles.healer], or policy.heal_schedule is "off"',
@@ -100,23 +100,23 @@ BATCHES = Need(
 )
 RATED = Need(
     "`heal_schedule` = `auto`, or a healer",
-    'failure rates count with policy.heal_schedule = "auto" or with a healer',
+    'failure rates are only used with policy.heal_schedule = "auto" or with a healer',
     lambda given: given.schedule == "auto" or (given.healer and given.schedule != "off"),
 )
 LISTENS = Need("`worker.listen`", "worker.listen is false, so no worker can reach the run", lambda g: g.listens)
 HTTP = Need("`worker.http`", "worker.http is false", lambda given: given.listens and given.http)
 CENSUS = Need("`verify.census`", "verify.census is false, so no test runner reports", lambda given: given.census)
 LEVELS = Need(
-    "`merging` = `level`", 'levels count with workspace.merging = "level" in a git mode', lambda g: g.merging == "level"
+    "`merging` = `level`", 'levels need workspace.merging = "level" in a git mode', lambda g: g.merging == "level"
 )
 WALLS = Need(
     "a sandbox",
-    "no sandbox is used: it is switched off (sandbox.use) or none stands on this machine (ganger doctor)",
+    "no sandbox is used: it is switched off (sandbox.use) or this machine has none (ganger doctor)",
     lambda given: bool(given.walls),
 )
 HIDING = Need(
     "bubblewrap",
-    "only bubblewrap can keep the other files of the workspace from being read; here they can be",
+    "only bubblewrap can keep the other files of the workspace from being read; here they can be read",
     lambda given: given.walls == "bubblewrap",
 )
 NOTIFIES = Need("`urls`, `webhook` or `desktop`", "notify names no way: urls, webhook or desktop", lambda g: g.notifies)
@@ -175,7 +175,7 @@ INTERFACE = Need(
     "the task's repository has no interface (repos.NAME.interface), so there is nothing to break",
     lambda given: given.interface,
 )
-WORKS = Need("tasks", "a healer and a reviewer write nothing; it counts for roles that tasks have", lambda g: g.works)
+WORKS = Need("tasks", "healers and reviewers write nothing; it is only for roles of tasks", lambda g: g.works)
 
 
 def takes(key: str) -> Need:
@@ -203,9 +203,9 @@ _ANY: tuple[object, ...] = ("*",)
 
 @dataclass(frozen=True, slots=True)
 class SettingRow:
-    """One key. `guards` are the values that ask for a safeguard: where they would not act, a run does not begin.
-    `idle` are values that ask for nothing, so that nothing is missed. `spared`: where this is met, something else keeps
-    what the safeguard would, and it is told only."""
+    """One key. `guards` are the values that ask for a safeguard: if they had no effect, the run does not start.
+    `idle` are values that ask for nothing, so that nothing is missed. `spared`: if this need is met, something else
+    does what the safeguard would, and the key is only reported."""
 
     key: str
     needs: tuple[Need, ...] = ()
@@ -334,9 +334,9 @@ SETTINGS: tuple[SettingRow, ...] = (
     *_rows("notify", "on", NOTIFIES),
 )
 NO_ROLLBACK = (
-    "false has no effect: a change that fails never comes into the project in this mode; it is kept aside as a commit"
+    "false has no effect: in this mode a change that fails never reaches the project; it is kept as a separate commit"
 )
-# What a task of the manifest may carry. Other keys are other tools'.
+# Metadata keys of a task in the manifest. Other keys belong to other tools.
 METADATA: tuple[SettingRow, ...] = (
     *_rows("metadata", "role files_create files_modify expected_files max_attempts component"),
     *_rows("metadata", "may_change_gates allow_shrinkage"),
@@ -351,12 +351,12 @@ METADATA: tuple[SettingRow, ...] = (
         for key in ("critical_path", "security", "cross_repo")
     ),
 )
-# Named by the vocabulary, and read by nothing: any value asks for something that would not happen.
+# In the vocabulary, but nothing reads them: any value asks for something that would not happen.
 UNREAD: Mapping[str, str] = {
-    "kind": "every task is worked on in the same way; other kinds, such as research, are not there",
-    "stage": "tasks have no stages; put one after the other with depends_on",
+    "kind": "every task is worked on in the same way; other kinds, such as research, do not exist",
+    "stage": "tasks have no stages; order tasks with depends_on",
 }
-# A run has one mode; a task may say it, and say nothing else.
+# A run has one mode; a task may repeat it, and must not contradict it.
 MODE = "mode"
 KNOWN_METADATA: tuple[str, ...] = (*(row.key.removeprefix("metadata.") for row in METADATA), MODE, *UNREAD)
 _BY_KEY: Mapping[str, SettingRow] = {row.key: row for row in (*SETTINGS, *METADATA)}
@@ -365,7 +365,7 @@ _NAMED = ("agents", "roles", "prices", "repos")
 
 @dataclass(frozen=True, slots=True)
 class IdleSetting:
-    """A key that was written and does not act, and why."""
+    """A key that was written and has no effect, and why."""
 
     key: str
     effect: SettingEffect
@@ -373,9 +373,9 @@ class IdleSetting:
 
 
 def plain_key(key: str) -> str:
-    """As the table has it: without the name of an agent, role, model or repository, and of a member of a table."""
+    """The table's form: without the name of an agent, role, model or repository, and of a member of a table."""
     section, _, rest = key.partition(".")
-    # A name may hold dots itself; what comes after it is a key of the table.
+    # A name may contain dots itself; what follows it is a key of the table.
     found = [f"{section}.*.{tail}" for tail in _tails(rest)] if section in _NAMED else [key]
     return next((one for each in found for one in _shortened(each) if one in _BY_KEY), key)
 
@@ -393,7 +393,7 @@ def _shortened(key: str) -> Iterator[str]:
 
 
 def judge_setting(key: str, value: object, circumstances: Collection[Circumstances]) -> IdleSetting | None:
-    """A key that acts on one of the circumstances acts."""
+    """A key that needs any one of several conditions has an effect if one is met."""
     row = _BY_KEY.get(plain_key(key))
     if row is None:
         return None
@@ -420,14 +420,14 @@ def _judge(row: SettingRow, key: str, value: object, circumstances: Collection[C
     return IdleSetting(key, found[0], need.otherwise)
 
 
-# --- values that stand in each other's way ----------------------------------------------------------------------------
+# --- values that contradict each other --------------------------------------------------------------------------------
 
 # (what should come first, what should come after it, what happens otherwise)
 ORDERED: tuple[tuple[str, str, str], ...] = (
-    ("health.working_warn_sec", "health.working_sec", "the limit comes before its warning, so nobody is warned"),
-    ("health.heartbeat_sec", "health.stale_sec", "a worker that beats as asked would be called stalled"),
-    ("delivery.fix_warn_sec", "delivery.fix_sec", "the limit comes before its warning, so nobody is warned"),
-    ("delivery.ci_warn_sec", "delivery.ci_sec", "the limit comes before its warning, so nobody is warned"),
+    ("health.working_warn_sec", "health.working_sec", "the limit comes first, so the warning never appears"),
+    ("health.heartbeat_sec", "health.stale_sec", "a worker that sends heartbeats on time would count as stalled"),
+    ("delivery.fix_warn_sec", "delivery.fix_sec", "the limit comes first, so the warning never appears"),
+    ("delivery.ci_warn_sec", "delivery.ci_sec", "the limit comes first, so the warning never appears"),
     (
         "delivery.ci_sec",
         "delivery.ci_most_sec",
@@ -447,11 +447,11 @@ def disordered(values: Mapping[str, object], written: Collection[str]) -> Iterat
 
 
 def inverted(values: Mapping[str, object]) -> Iterator[IdleSetting]:
-    """Ranges that hold nothing."""
+    """Empty ranges."""
     for key in ("limits.timeout_sec", "limits.concurrency", "limits.current_batch_size"):
         pair = values.get(key)
         if isinstance(pair, list | tuple) and len(pair) == 2 and _is_above(pair[0], pair[1]):
-            why = f"{pair[0]:g} is above {pair[1]:g}, so a healer could change nothing there; put the lower one first"
+            why = f"{pair[0]:g} is above {pair[1]:g}, so a healer can change nothing there; put the lower one first"
             yield IdleSetting(key, SettingEffect.REFUSED, why)
 
 

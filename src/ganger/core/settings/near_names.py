@@ -1,20 +1,20 @@
-"""Names that are meant for another: written in another case, with another mark between words, or a letter off."""
+"""Names that are meant for another: with other case, another separator, or one letter wrong."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection
 
-# A name this short is a letter away from many honest words; only a slip of the finger counts there.
+# Many valid words differ by one letter from a name this short; only typing errors count here.
 _SHORT, _MIDDLING = 4, 6
 _LONGEST = 64
-# Words of their own, whatever they are a letter away from.
+# Words of their own, even if they differ from a name by one letter.
 _OWN_WORDS = frozenset(("state", "status", "usage", "preview", "previews", "reviewer", "reviewers", "staged"))
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def near_name(name: str, known: Collection[str]) -> str:
-    """The known name that was meant; empty where the name is one of them, or is somebody else's."""
+    """The known name that was meant; empty if the name is known itself, or belongs to something else."""
     if name in known or len(name) > _LONGEST:
         return ""
     written = _plain(name)
@@ -43,7 +43,7 @@ def _most(written: str, meant: str) -> int:
 
 
 def _has_one_less_or_double(written: str, meant: str) -> bool:
-    """A letter left out, a letter twice, or an `s` at the end."""
+    """A missing letter, a doubled letter, or an `s` at the end."""
     if written == f"{meant}s":
         return True
     without = {meant[:place] + meant[place + 1 :] for place in range(len(meant))}
@@ -52,7 +52,7 @@ def _has_one_less_or_double(written: str, meant: str) -> bool:
 
 
 def distance(first: str, second: str) -> int:
-    """How many letters are added, left out, changed or swapped with their neighbour."""
+    """How many letters are added, missing, changed or swapped with their neighbour."""
     before: list[int] = []
     row = list(range(len(second) + 1))
     for i, a in enumerate(first, start=1):

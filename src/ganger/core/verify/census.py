@@ -11,27 +11,27 @@ from enum import StrEnum
 CENSUS_CODES: dict[str, tuple[str, str, str]] = {
     "TESTS_UNREPORTED": (
         "a test run ended with success and reported nothing",
-        "A known runner was told to report its tests by name. The report is missing or not whole, so code under test "
-        "ended the process, or replaced it, before the runner was through.",
+        "A known runner was told to report its tests by name. The report is missing or incomplete, so code under test "
+        "ended the process, or replaced it, before the runner was finished.",
         "Look at the check's log. Where a runner really cannot report here, set verify.census = false.",
     ),
     "TESTS_WORSE": (
         "tests that ran before a change do not run, or are skipped, with it",
         "Every test that passed or failed before must run again, by name. It may get better; new ones may be added.",
-        "If the task shall rename or remove tests, set may_change_gates = true in its metadata or give it a role that "
+        "If the task may rename or remove tests, set may_change_gates = true in its metadata or give it a role that "
         "may.",
     ),
     "COPY_DIFFERS": (
         "tests that pass with a change fail in a copy of it",
         "Beside planted tests, and without the tests that the change adds, tests fail that had passed. The product is "
-        "right only while nobody looks, or only because a new test replaces part of it.",
-        "Look at the log that ends in .planted.log. Where this is mistaken, set verify.planted = false.",
+        "right only when it is not observed, or only because a new test replaces part of it.",
+        "Look at the log that ends in .planted.log. If this is wrong, set verify.planted = false.",
     ),
     "PLANTED_NOT_FAILING": (
         "a test that must fail was not reported as failing",
         "Tests that cannot pass were planted in a copy of the project. The runner called them passed or left them out, "
         "so its word on the others means nothing: code under test has changed it.",
-        "Look at the log that ends in .planted.log. Where this is mistaken, set verify.planted = false.",
+        "Look at the log that ends in .planted.log. If this is wrong, set verify.planted = false.",
     ),
 }
 _UNSTABLE = re.compile(r"0x[0-9a-fA-F]{6,}")
@@ -53,8 +53,8 @@ _RANK = (TestOutcome.PASSED, TestOutcome.FAILED, TestOutcome.SKIPPED)
 
 @dataclass(frozen=True, slots=True)
 class TestCensus:
-    """What one runner reported. `failures` has the words of each failure, `files` the file each test is in, as far as
-    the runner told either."""
+    """What one runner reported. `failures` has the words of each failure, `files` the file of each test, as far as
+    the runner reported them."""
 
     tests: Mapping[str, TestOutcome] = field(default_factory=dict)
     failures: Mapping[str, str] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class TestReport:
 
 
 def census_of(reported: Iterable[TestReport]) -> TestCensus:
-    """From a report's lines in order. Two tests of one name are told apart by their place."""
+    """From the lines of a report in order. Two tests of one name are distinguished by their place."""
     seen: Counter[str] = Counter()
     tests: dict[str, TestOutcome] = {}
     failures: dict[str, str] = {}
@@ -102,7 +102,7 @@ def census_of(reported: Iterable[TestReport]) -> TestCensus:
 
 @dataclass(frozen=True, slots=True)
 class Regression:
-    """What got worse: tests that ran no more, that were skipped, or that fail although the runner ended well."""
+    """What got worse: tests that no longer run, that are skipped, or that fail although the runner succeeded."""
 
     gone: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
@@ -130,8 +130,8 @@ class Regression:
 
 
 def regression(base: TestCensus, now: TestCensus, *, may_change_tests: bool = False) -> Regression:
-    """What is worse than at base. A test may get better, and new ones may come; one that passed or failed must still
-    run, unless whoever made the change may change tests."""
+    """What is worse than at base. A test may get better, and new ones may come; a test that passed or failed must still
+    run, unless the author of the change may change tests."""
     gone: list[str] = []
     skipped: list[str] = []
     failed: list[str] = []
@@ -156,7 +156,7 @@ def without_case(name: str) -> str:
 
 
 def _worst_of_doubles(base: TestCensus, now: TestCensus) -> dict[str, TestOutcome]:
-    """Of a test whose name others took as well, the worst: nobody can tell which of them it is."""
+    """The worst result of a name that several tests have: the report does not show which of them it is."""
     worst: dict[str, TestOutcome] = {}
     for name, outcome in now.tests.items():
         first, _, number = name.rpartition("#")
@@ -167,7 +167,7 @@ def _worst_of_doubles(base: TestCensus, now: TestCensus) -> dict[str, TestOutcom
 
 
 class _Cases:
-    """Cases of one parametrised test, whose names often follow from the product: as many of them must have passed."""
+    """Cases of one parametrised test, whose names often depend on the product: as many of them must have passed."""
 
     def __init__(self, base: TestCensus, now: TestCensus) -> None:
         self._before = Counter(_CASE.sub("[", n) for n, o in base.tests.items() if o is not TestOutcome.SKIPPED)
@@ -185,7 +185,7 @@ def _named(names: Sequence[str]) -> str:
 
 
 def _shown(name: str) -> str:
-    """A name comes from a report that anybody may have written."""
+    """A name comes from a report that any program may have written."""
     plain = "".join(c if c.isprintable() else " " for c in name[: 2 * _LONGEST_SHOWN])
     return plain if len(plain) <= _LONGEST_SHOWN else f"{plain[:_LONGEST_SHOWN]}…"
 

@@ -1,6 +1,6 @@
-"""Commands without a shell: the text of a verify step becomes programs to spawn, or a fault that names the place.
+"""Commands without a shell: the text of a verify step becomes programs to spawn, or a fault with its place.
 
-Words are read as a POSIX shell reads them: single quotes, double quotes, backslashes. Nothing is ever expanded:
+Words are parsed as a POSIX shell parses them: single quotes, double quotes, backslashes. Nothing is ever expanded:
 inside quotes `$HOME`, `$(x)` and `|` are plain text, and globs, `~` and braces are plain text everywhere.
 """
 
@@ -36,8 +36,8 @@ COMMAND_CODES: dict[str, tuple[str, str, str]] = {
     ),
     "COMMAND_DENIED": (
         "Command on the deny list",
-        "The program, or one it would start, is on the deny list. The list guards against slips; it is no sandbox.",
-        "Use another command, or take the entry off the deny list if it is meant.",
+        "The program, or one it would start, is on the deny list. It guards against mistakes; it is not a sandbox.",
+        "Use another command, or take the entry off the deny list if the command is intended.",
     ),
     "COMMAND_BAD_DIRECTORY": (
         "Directory of a cd refused",
@@ -45,14 +45,14 @@ COMMAND_CODES: dict[str, tuple[str, str, str]] = {
         "Write: cd some/folder && program.",
     ),
     "COMMAND_BAD_CHARACTER": (
-        "Character that no command may hold",
-        "Control characters and broken Unicode are refused; newlines and tabs may stand inside quotes.",
+        "Character that is not allowed in commands",
+        "Control characters and broken Unicode are refused; newlines and tabs are allowed inside quotes.",
         "Remove the character; a stray carriage return usually comes from a file with Windows line ends.",
     ),
     "COMMAND_VARIABLE": (
         "Variable outside quotes",
         "Variables are not expanded, so the program would get the name instead of the value.",
-        "Write the value itself, or put the name in single quotes if the text is meant.",
+        "Write the value itself, or put the name in single quotes if you mean the text itself.",
     ),
     "COMMAND_ASSIGNMENT": (
         "Assignment before a program",
@@ -123,9 +123,9 @@ _REFUSED_TOKENS: Mapping[str, tuple[str, str]] = {
     "open_single": ("COMMAND_QUOTE", "the single quote is never closed"),
     "open_double": ("COMMAND_QUOTE", "the double quote is never closed"),
     "open_escape": ("COMMAND_QUOTE", "the text ends in a backslash"),
-    "broken_line": ("COMMAND_SHELL_OPERATOR", "a command stands on one line"),
+    "broken_line": ("COMMAND_SHELL_OPERATOR", "a command must be on one line"),
     "operator": ("COMMAND_SHELL_OPERATOR", "{!r} outside quotes needs a shell"),
-    "dialect": ("COMMAND_SHELL_OPERATOR", "{!r} before a quote is a form only some shells know"),
+    "dialect": ("COMMAND_SHELL_OPERATOR", "{!r} before a quote is a form that only some shells support"),
     "hash": ("COMMAND_SHELL_OPERATOR", "{!r} would start a comment; quote it if it is an argument"),
     "variable": ("COMMAND_VARIABLE", "variables are not expanded"),
 }
@@ -178,7 +178,7 @@ class _Rule(NamedTuple):
 
 
 def parse_command(text: str, *, deny: Sequence[str]) -> Script | CommandFault:
-    """The programs `text` asks for, or the first reason to refuse it. The deny list is looked at before all else."""
+    """The programs `text` asks for, or the first reason to refuse it. The deny list is checked first."""
     return _parsed(text, tuple(deny))
 
 
@@ -200,7 +200,7 @@ def _fault(code: str, position: int, message: str, hint: str = "") -> CommandFau
 
 
 def _scan(text: str) -> tuple[list[_Part], CommandFault | None]:
-    """The words of each part and the first fault; reading goes on after it, so the deny list sees every part."""
+    """The words of each part and the first fault; parsing continues after it, so the deny list sees every part."""
     parts = [_Part(0, [])]
     fault: CommandFault | None = None
     pieces: list[str] = []

@@ -1,12 +1,12 @@
-"""The environment of a child process: what is on a short list, what the settings name, and nothing else.
+"""The environment of a child process: a short list of variables, those named in the settings, and nothing else.
 
 The list (`ORDINARY`) is what programs and toolchains need in order to be found and to work as they do for the operator.
 It holds no variable that makes a child load foreign code (`LD_PRELOAD`, `BASH_ENV`), points git at another repository
-or configuration, or makes it believe it belongs to an outer run (`GANGER_*`); and a listed variable whose value gives
-itself away, such as a proxy's address with a password, is withheld as well. Naming one in `passed` lets it through.
+or configuration, or makes it believe that it belongs to an outer run (`GANGER_*`). A listed variable whose value is
+visibly secret, such as a proxy URL with a password, is withheld as well. Naming a variable in `passed` lets it through.
 
-Programs of the operator's own (hooks, desktop notices) are no agent's and judge no agent's work: they keep the
-operator's environment without what looks like a secret (`operator_environment`).
+The operator's own programs (hooks, desktop notices) are not agents and judge no agent's work: they keep the operator's
+environment without what looks like a secret (`operator_environment`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _COUNTS = frozenset(("MAX", "MIN", "NUM", "LIMIT", "BUDGET", "THINKING", "OUTPUT
 
 _DROPPED_NAMES = frozenset(("LD_PRELOAD", "LD_AUDIT", "DYLD_INSERT_LIBRARIES", "BASH_ENV", "ENV", "PROMPT_COMMAND"))
 _DROPPED_PREFIXES = ("GANGER_", "BASH_FUNC_")
-# A shell's own; its child has others.
+# A shell's own variables; its child sets others.
 _SHELLS_OWN = frozenset(("_", "PWD", "OLDPWD", "SHLVL", "HOSTNAME", "PS1"))
 _GIT_KEPT_PREFIXES = ("GIT_AUTHOR_", "GIT_COMMITTER_")
 _GIT_KEPT = frozenset(("GIT_TERMINAL_PROMPT", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH"))
@@ -106,20 +106,20 @@ _ORDINARY_NAMES = frozenset(name for names in ORDINARY.values() for name in name
 def child_environment(
     source: Mapping[str, str], *, passed: Collection[str] = (), extra: Mapping[str, str]
 ) -> dict[str, str]:
-    """What a child gets of `source`; names in `passed` come through whatever they are, and `extra` wins over all."""
+    """What a child gets of `source`; names in `passed` always come through, and `extra` overrides everything."""
     kept = {name: value for name, value in source.items() if name in passed or is_ordinary(name, value)}
     return kept | dict(extra)
 
 
 def tool_environment(source: Mapping[str, str]) -> dict[str, str]:
-    """The same for a program that is passed nothing by name."""
+    """The same for a program that gets no variable by name."""
     return child_environment(source, extra={})
 
 
 def withheld_names(source: Mapping[str, str], passed: Collection[str]) -> tuple[str, ...]:
-    """The names, never the values, of what a child of this operator does not get and somebody may miss.
+    """The names, never the values, of what a child of this operator does not get and the operator may miss.
 
-    Ganger's own and those that would redirect the child are no loss.
+    Ganger's own variables and those that would redirect the child are not listed.
     """
     given = child_environment(source, passed=passed, extra={})
     return tuple(
@@ -128,7 +128,7 @@ def withheld_names(source: Mapping[str, str], passed: Collection[str]) -> tuple[
 
 
 def operator_environment(source: Mapping[str, str], *, extra: Mapping[str, str]) -> dict[str, str]:
-    """For the operator's own programs: everything but what is secret by its looks or would redirect them."""
+    """For the operator's own programs: everything except what looks secret or would redirect them."""
     kept = {
         name: value
         for name, value in source.items()
@@ -162,7 +162,7 @@ def _is_secret_by_company(upper: str, parts: list[str]) -> bool:
 
 
 def is_secret_value(value: str) -> bool:
-    """Whether a value gives itself away: a URL with a password in it, a private key, a well-known kind of token."""
+    """Whether a value is visibly secret: a URL with a password in it, a private key, a known kind of token."""
     if "PRIVATE KEY-----" in value or _TOKEN_VALUE.match(value):
         return True
     at = value.find("://")
@@ -175,7 +175,7 @@ def is_secret_value(value: str) -> bool:
 
 
 def tokens_in(data: bytes) -> Iterator[tuple[str, str]]:
-    """The texts of a JSON document whose name says that they are secret; nothing of one that is no JSON."""
+    """The texts of a JSON document whose names say that they are secret; nothing if the text is not JSON."""
     try:
         found = json.loads(data)
     except (ValueError, RecursionError):

@@ -1,7 +1,7 @@
-"""What a command could not run for want of, read from how it ended: a program, an interpreter, a library, a runner.
+"""What a command lacked to run, from how it ended: a program, an interpreter, a library, a test runner.
 
-What a program prints is never proof, only a reason to look: the same command is run without the change as well, and
-only what is missing there too is the environment's fault.
+A program's output is never proof, only a reason to look: the same command runs without the change as well, and only
+what is missing there too is the environment's fault.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _LONGEST_NAME = 300
 
 @dataclass(frozen=True, slots=True)
 class Lack:
-    """`kind`: `program`, `module`, `library`, `folder`, `disk` or `sandbox`. `said` is the line that tells of it.
+    """`kind`: `program`, `module`, `library`, `folder`, `disk` or `sandbox`. `said` is the line that says so.
 
-    `there`: it is there and cannot be run. Of kind `signal` nothing is missing: it ended the command, each time it ran.
+    `there`: it exists and cannot be run. With kind `signal` nothing is missing: a signal ended the command each time.
     """
 
     kind: str
@@ -35,7 +35,7 @@ class Lack:
         return other is not None and (self.kind, self.name, self.there) == (other.kind, other.name, other.there)
 
 
-# Modules that run checks and belong to no project. `python -m app` of a project's own is the project's matter.
+# Modules that run checks and belong to no project. A project's own `python -m app` is the project's matter.
 _RUNNERS = frozenset(
     (
         *("pytest", "py", "_pytest", "pluggy", "iniconfig", "xdist", "nose2", "nose", "tox", "nox", "coverage", "ward"),
@@ -59,7 +59,7 @@ _RUNNERS = frozenset(
 _QUOTES = "‘’'\"`"
 _WORDY = rf"[{_QUOTES}]?(?P<name>[^{_QUOTES}:\s][^{_QUOTES}:]*?)[{_QUOTES}]?"
 _SHELL = r"(?:\S*/)?(?:sh|bash|dash|ash|ksh|mksh|busybox)"
-# The program before the one that is meant: `inside` within the walls, see there.
+# The program that starts the intended one: `inside` in the sandbox, see there.
 _IN_SANDBOX = re.compile(r"ganger: (['\"])(?P<name>.*)\1 cannot be started in the sandbox: (?P<why>.+)")
 _SANDBOX_FELL = re.compile(r"ganger: the sandbox (?:could not be closed|ended before the program in it did)")
 _NOT_FOUND_LINES = tuple(
@@ -100,7 +100,7 @@ _PYTHON_MODULE = re.compile(
 )
 _IMPORTED = re.compile(r"ModuleNotFoundError: No module named '(?P<name>[\w.]+)'$")
 _NO_STANDARD_LIBRARY = re.compile(r"ModuleNotFoundError: No module named 'encodings'$")
-# Programs that start others, each in its own words.
+# Programs that start others, each with its own message.
 _STARTERS = tuple(
     re.compile(pattern)
     for pattern in (
@@ -123,7 +123,7 @@ _FULL = re.compile(r"No space left on device|\bENOSPC\b|Disk quota exceeded|\bED
 
 
 def lack_of(code: int | None, output: str) -> Lack | None:
-    """What a command that ended with `code` seems to have lacked; None where it ran, whatever became of it."""
+    """What a command that ended with `code` seems to have lacked; None if it ran, with any result."""
     if code in (None, 0):
         return None
     lines = [line[:_LONGEST_LINE] for line in clean_lines(output)[-_LAST_LINES:]]
@@ -136,14 +136,14 @@ def runs_out_of_disk(output: str) -> str:
 
 
 def never_began(code: int | None, output: str) -> Lack | None:
-    """Only what Ganger's own program within the walls says, and only where nothing else was said: the program that was
-    to be started has not run."""
+    """Only what Ganger's own launcher in the sandbox says, and only if nothing else was printed: the program that it
+    should have started has not run."""
     lines = clean_lines(output)
     return _in_sandbox(code, lines) if len(lines) == 1 else None
 
 
 def refused_start(program: str, error: str) -> Lack:
-    """What the launcher says of a program that it could not start."""
+    """What the launcher says about a program that it could not start."""
     return Lack("program", _name(program), error, there=_UNRUNNABLE.search(error) is not None)
 
 
@@ -158,7 +158,7 @@ def _in_sandbox(code: int | None, lines: Sequence[str]) -> Lack | None:
 
 
 def _in_shell(code: int | None, lines: Sequence[str]) -> Lack | None:
-    """A shell, or what runs shells, ends with 127 and 126 where it could not start something."""
+    """A shell, or a program that runs shells, ends with 127 or 126 if it could not start something."""
     told = code
     for line in reversed(lines):
         handed_on = _MAKE_CODE.match(line)
@@ -182,7 +182,7 @@ def _in_shell(code: int | None, lines: Sequence[str]) -> Lack | None:
 
 
 def _in_runner(lines: Sequence[str]) -> Lack | None:
-    """A runner of tests that is not installed, or one that could not start what it needs."""
+    """A test runner that is not installed, or one that could not start what it needs."""
     for line in reversed(lines):
         if _NO_STANDARD_LIBRARY.match(line):
             return Lack("program", "python", f"{line} (the interpreter does not find its own library)")

@@ -1,4 +1,4 @@
-"""Verification tiers: in which order the steps of a profile run, which of them block, and what their failure is."""
+"""Verification tiers: the order in which a profile's steps run, which of them block, and which failure they cause."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ProfileStep(Protocol):
 
 
 class NamedStep(Protocol):
-    """A step, or what became of it."""
+    """A step, or its result."""
 
     @property
     def name(self) -> str: ...

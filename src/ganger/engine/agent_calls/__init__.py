@@ -1,1 +1,1 @@
-"""One call of an agent, as worker, healer or reviewer: started, heard, explained when it ends without a result."""
+"""One call of an agent, as worker, healer or reviewer: starting it, reading its output, explaining a missing result."""

@@ -1,4 +1,4 @@
-"""What one attempt's agent told, used: while it runs, when it has ended, and when it must be explained or continued."""
+"""Uses what an attempt's agent printed: while it runs, when it has ended, and to explain or continue it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class AgentOutput:
         self._worked = False
 
     async def wait(self, running: Running, folder: Path, post: LiveAttempt) -> Exit:
-        """Until it has ended. One whose output says that it gets nowhere is ended."""
+        """Runs until the agent has ended. An agent whose output shows no progress is ended."""
         self._folder = f"{folder}/"
         reader = self.agent.reader()
         if running.pid is None:
@@ -44,7 +44,7 @@ class AgentOutput:
             return made
 
         if reader is None:
-            # Who only watches whether it grows looks at its own pace.
+            # A reader that only watches whether the log grows sets its own pace.
             listening(lambda _why: None)
             return await running.wait()
         return await followed(running, listening, lambda: self.case.gate.end(str(self.case.log_path)))
@@ -57,26 +57,26 @@ class AgentOutput:
             self.case.mention(*works)
 
     def _account_works(self, heard: Heard) -> list[ev.Event]:
-        """Its first answer of the model shows that an account which is tried works, long before its task is done."""
+        """The first answer of its model shows that an account on trial works, long before its task is done."""
         if self._worked or not heard.has_worked:
             return []
         self._worked = True
         return works_again(self.case.state, self.case.now.account)
 
     async def heard(self) -> Heard:
-        """Everything its log tells; an agent can remove its own log, and then has told nothing."""
+        """Everything its log says; an agent can delete its own log, which then says nothing."""
         log = self.case.log_path
         home = self.tools.homes.of(self.case.task, self.agent.name) if self.agent.capabilities.stream else None
         try:
             if home is None and log.stat().st_size <= _ASIDE_BYTES:
                 return self.agent.hear(log)
-            # Both are the agent's to fill with whatever takes long to read.
+            # The agent can fill both with data that takes long to read.
             return await asyncio.wait_for(asyncio.to_thread(self.agent.hear, log, home), _WITHIN_SEC)
         except (OSError, GangerError, TimeoutError):
             return Heard()
 
     async def settled(self, ended: Exit) -> list[ev.Event]:
-        """What the attempt used, and its last word on itself."""
+        """What the attempt used, and its last message about itself."""
         spent = self.case.now.spent
         if not ended.started:
             zero = ev.CostSettled(self.case.task, self.case.number, 0.0)
@@ -92,16 +92,16 @@ class AgentOutput:
         return replace(told, doing=told.doing.replace(self._folder, "") if self._folder else told.doing)
 
     async def unsettled(self) -> list[ev.Event]:
-        """Nobody saw its end: what it told until then counts, else what was set aside."""
+        """Its end was not observed: what it reported until then counts, else what was reserved."""
         return [] if self.case.now.ended is not None else self._cost(await self.heard())
 
     async def told_until_now(self) -> list[ev.Event]:
-        """It was ended by us: what it told counts, and what it did not tell is taken to be nothing."""
+        """Ganger ended it: what it reported counts, and everything else counts as nothing."""
         heard = await self.heard() if self.case.now.ended is None and self.case.now.launched else Heard()
         return self._cost(heard) if heard.tokens is not None else []
 
     def _cost(self, heard: Heard) -> list[ev.Event]:
-        """An unknown cost is taken to be what was set aside; where neither is there, there is nothing to say."""
+        """An unknown cost counts as what was reserved; without either, there is nothing to record."""
         spent, tokens = self.case.now.spent, heard.tokens
         if tokens is None:
             if not spent.reserved_usd and not spent.reserved_tokens:
@@ -115,33 +115,33 @@ class AgentOutput:
         return [replace(cost, session=session, totals=counted_after(tokens, used, before), doubted=doubted)]
 
     async def trouble(self, ended: Ended) -> AgentError | None:
-        """Why there is no result, as far as the agent told."""
+        """Why there is no result, as far as the agent said."""
         cut_short = ended.timed_out or ended.signal is not None or ended.code not in (0, None)
         return trouble_of(await self.heard(), cut_short=cut_short, timed_out=ended.timed_out)
 
     async def session(self) -> str:
-        """The session that can go on; empty where there is none."""
+        """The session that can be continued; empty if there is none."""
         if not self.agent.capabilities.resume:
             return ""
         heard = await self.heard()
         return "" if is_over_for_good(heard) else heard.session or self.case.now.continued
 
     async def refused_session(self) -> str:
-        """Why a session is not gone on with, in its program's own words; empty where nothing stands in the way.
+        """Why a session is not continued, in its program's own words; empty if nothing prevents it.
 
-        One that was begun here is given up for a new one only once: what breaks both of them lies in the task.
+        A session that started here is replaced by a new one only once: if both break, the task is the reason.
         """
         heard, now = await self.heard(), self.case.now
         return refused_session(heard) if now.continued or (is_broken(heard) and not now.afresh) else ""
 
     async def is_full(self) -> str:
-        """That a conversation which was at work has become too long, in its program's words; else empty."""
+        """That a working conversation has become too long, in its program's words; else empty."""
         heard = await self.heard()
         over = heard.over
         unfit = over is not None and over.how == "unfit" and not over.broken and heard.has_worked
         return one_line(over.text, 300) if unfit and over is not None else ""
 
     async def said_at_the_end(self) -> str:
-        """Its program's own word on why it failed; empty where it has none."""
+        """Its program's own words on why it failed; empty if there are none."""
         over = (await self.heard()).over
         return one_line(over.text, 300) if over is not None and over.how == "error" else ""

@@ -1,4 +1,4 @@
-"""An agent that ended without a result: what its log says last, and whether it ran at all."""
+"""An agent that ended without a result: the last words of its log, and whether it ran at all."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ganger.ports import Agent, Room
 def explain_end(
     case: RunningAttempt, road: ChangeStrategy, agent: Agent, ended: Ended, folder: Path | None, said: str
 ) -> Failed:
-    """`folder` is where it worked, where that is known; `said` is its program's own word on why, if it has one."""
+    """`folder` is where it worked, if known; `said` is its program's own words on why it failed, if there are any."""
     how = f"signal {ended.signal}" if ended.signal is not None else f"exit code {ended.code}"
     tail = _tail(case.log_path)
     lack = _lack(case, ended.code, tail)
@@ -42,7 +42,7 @@ def explain_end(
 
 
 def _lack(case: RunningAttempt, code: int | None, tail: str) -> Lack | None:
-    """Only an agent that has not run, and only where Ganger sees so itself: what an agent prints is its own word."""
+    """Only for an agent that has not run, and only if Ganger sees so itself: what an agent prints is no evidence."""
     unborn = never_began(code, tail) if case.tools.sandbox.name != "none" else None
     if unborn is not None:
         return unborn
@@ -86,7 +86,7 @@ class _Hints:
 
 
 def _path(case: RunningAttempt) -> str:
-    """Agents and checks are given the operator's own."""
+    """Agents and checks get the operator's own PATH."""
     return case.tools.checks.env.get("PATH", "")
 
 

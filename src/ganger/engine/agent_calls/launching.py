@@ -1,4 +1,4 @@
-"""How an agent is started, whoever it works for: its home, its settings in it, and the walls around it."""
+"""How an agent is started, as worker, healer or reviewer: its home, its settings there, and its sandbox."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REPORT = "GANGER_REPORT"
 
 
 def at_home(tools: RunResources, agent: Agent, task: str, context: AttemptContext) -> AttemptContext:
-    """The context with the places the agent has besides its workspace. One that prints only its answer needs none."""
+    """The context with the places an agent has besides its workspace; an agent that only prints an answer has none."""
     walled = tools.sandbox.name != "none"
     if not agent.capabilities.stream:
         return replace(context, walled=walled)
@@ -25,7 +25,7 @@ def at_home(tools: RunResources, agent: Agent, task: str, context: AttemptContex
 
 
 def confined(tools: RunResources, agent: Agent, context: AttemptContext, room: Room) -> Launch:
-    """Everything is ready when this returns; raises GangerError for what stands in the way."""
+    """Everything is ready when this returns; raises GangerError for what prevents the start."""
     launch, files, own = _called(agent, context)
     room = replace(room, readable=(*room.readable, context.prompt_file))
     if context.home is not None and context.shared is not None:
@@ -37,7 +37,7 @@ def confined(tools: RunResources, agent: Agent, context: AttemptContext, room: R
 
 
 def _with_program(tools: RunResources, launch: Launch) -> Launch:
-    """`ganger worker` is found first on its PATH, whatever else the walls hide."""
+    """`ganger worker` comes first on its PATH, whatever else the sandbox hides."""
     if tools.worker_program is None:
         return launch
     path = launch.env.get("PATH", "/usr/bin:/bin")
@@ -45,7 +45,7 @@ def _with_program(tools: RunResources, launch: Launch) -> Launch:
 
 
 def reporting(tools: RunResources, fence: str, desk: Path) -> dict[str, str]:
-    """The variables by which a worker reaches its lead; none where nobody listens."""
+    """The variables by which a worker reaches its lead; none if no lead listens."""
     if tools.endpoint is None or tools.badges is None:
         return {}
     return {REPORT: str(tools.endpoint.socket), "GANGER_TOKEN": tools.badges.worker(fence), "GANGER_DESK": str(desk)}
@@ -64,7 +64,7 @@ def with_desk(tools: RunResources, room: Room, desk: Path) -> Room:
 
 
 def _called(agent: Agent, context: AttemptContext) -> tuple[Launch, Mapping[str, bytes], Mapping[str, bytes]]:
-    """An adapter may be anybody's: what it raises concerns the task, never the run."""
+    """An adapter may come from a plugin: what it raises concerns the task, never the run."""
     home = context.home if context.session else None
     try:
         own = agent.mended(home, context.session) if home is not None and isinstance(agent, Mending) else {}
@@ -81,7 +81,7 @@ def _owner(room: Room) -> tuple[int, int] | None:
 
 
 def owner_of(folder: Path) -> tuple[int, int] | None:
-    """Whoever owns the place where it works: that is who it is inside the walls."""
+    """The owner of the place where it works: the user that it is inside the sandbox."""
     if os.geteuid() != 0:
         return None
     found = folder.stat()

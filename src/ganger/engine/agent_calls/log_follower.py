@@ -1,4 +1,4 @@
-"""Listening to an agent while it works: what it is at, and whether it must be ended before it ends by itself."""
+"""Reads an agent's output while it works: what it is doing, and whether it must be ended early."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LOG = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class Tail:
-    """New whole lines of a growing file. `last` is how it ends at the moment, also amid a line."""
+    """New whole lines of a growing file. `last` is its current last line, even if unfinished."""
 
     def __init__(self, log: Path) -> None:
         self._log, self._at, self._lines = log, 0, Lines()
@@ -38,7 +38,7 @@ class Tail:
         return self._at
 
     def lines(self) -> Iterator[bytes]:
-        """An agent can replace its own log; then there is nothing more to hear."""
+        """An agent can replace its own log; then there is nothing more to read."""
         try:
             handle = os.open(self._log, _LOG)
             try:
@@ -59,10 +59,10 @@ class Tail:
 
 
 class LogFollower:
-    """Follows one log from its beginning; what it decides can be found out again by reading that log.
+    """Follows one log from its beginning; what it decides can be derived again by reading that log.
 
-    `grew_at`: when the log last grew. `event_at`: when it last told of anything but trouble that is tried again. Both
-    are the clock's monotonic time, 0 while there was nothing. Without a reader only the log's growth and end are seen.
+    `grew_at`: when the log last grew. `event_at`: when it last reported anything other than a retry after trouble. Both
+    are times of the monotonic clock, 0 if there were none. Without a reader only the log's growth and end are seen.
     `worked` is called once, when the model has answered.
     """
 
@@ -84,18 +84,18 @@ class LogFollower:
         self._trying_since: float | None = None
 
     async def run(self) -> None:
-        """Until it is cancelled, or has asked for the agent's end."""
+        """Runs until it is cancelled, or has asked for the agent's end."""
         over = False
         while not over:
             try:
                 over = self.look()
             except GangerError:
-                # An agent nobody understands works on; that its log grows is still a sign of life.
+                # An agent whose output cannot be read works on; its growing log is still a sign of life.
                 self._reader = None
             await asyncio.sleep(_PACE_SEC)
 
     def look(self) -> bool:
-        """One look at what is new; whether the agent is to be ended."""
+        """Looks once at what is new; returns whether the agent must be ended."""
         size, now = self._tail.size, self._clock.monotonic()
         try:
             for line in self._tail.lines():
@@ -115,11 +115,11 @@ class LogFollower:
         return bool(why)
 
     def last_line(self) -> str:
-        """The last line that shows anything, as one sees it."""
+        """The last line with visible text, as a person sees it."""
         return one_line(last_line(self._tail.last))
 
     def asks(self) -> str:
-        """The line with which it seems to wait for a person; empty where it does not look so."""
+        """The line with which it seems to wait for a person; empty if there is none."""
         return one_line(asking(self._tail.last), 200)
 
     def _take(self, line: bytes, now: float) -> None:
@@ -130,8 +130,8 @@ class LogFollower:
             self.heard.add(signs)
             self.event_at = now if any(_is_event(sign) for sign in signs) else self.event_at
         except Exception as error:
-            # An adapter may be anybody's.
-            raise GangerError(f"the agent's output is not understood: {type(error).__name__}: {error}") from error
+            # An adapter may come from a plugin.
+            raise GangerError(f"the agent's output cannot be read: {type(error).__name__}: {error}") from error
 
     def _why_end(self, now: float) -> str:
         heard = self.heard
@@ -142,12 +142,12 @@ class LogFollower:
         waiting = heard.retrying is not None or (heard.limited is not None and not heard.limited.final)
         self._trying_since = (self._trying_since or now) if waiting else None
         if self._trying_since is not None and now - self._trying_since > LONGEST_RETRYING_SEC:
-            return "it only tried again and again"
+            return "it only retried without progress"
         if heard.retrying is not None and (heard.retrying.wait_sec or 0.0) > LONGEST_WAIT_SEC:
             return f"it wants to wait {heard.retrying.wait_sec:.0f} s"
         reset = heard.limited.reset_at if heard.limited is not None else None
         if reset is not None and reset - self._clock.now() > LONGEST_WAIT_SEC:
-            return "its account is at its limit for longer"
+            return "its account stays at its limit for too long"
         return ""
 
 
@@ -158,7 +158,7 @@ def _is_event(sign: Sign) -> bool:
 async def followed(
     running: Running, listening: Callable[[Callable[[str], None]], LogFollower], end: Callable[[], Awaitable[None]]
 ) -> Exit:
-    """Waits for a process while its output is listened to; `end` is asked for when it gets nowhere."""
+    """Waits for a process while its output is read; `end` is called when the agent makes no progress."""
     ending: list[asyncio.Future[None]] = []
     task = asyncio.ensure_future(listening(lambda _why: ending.append(asyncio.ensure_future(end()))).run())
     try:

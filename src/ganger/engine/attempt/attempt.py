@@ -1,11 +1,11 @@
-"""One attempt, from prompt to verdict: prompt → agent → log → parse → the road of its changes → settle.
+"""One attempt, from prompt to verdict: prompt → agent → log → parse → change strategy → settle.
 
-Every step first looks whether it was done already, so a new lead re-enters an attempt where the old one died:
+Every step first checks whether it was done already, so a new lead re-enters an attempt where the old one died:
 
-- claimed, perhaps launched: the agent is found by its key, adopted if it runs, harvested if it ended, started if never;
+- claimed, perhaps launched: the agent is found by its key, adopted if it runs, harvested if it ended, else started;
 - exited: its log is read again;
-- changes under way: the road goes on from its own records (`in_place`, `in_git`);
-- verdict recorded: nothing is left but clearing away.
+- changes in progress: the change strategy continues from its own records (`in_place`, `in_git`);
+- verdict recorded: only the cleanup is left.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from ganger.ports import Agent
 _PARSE_ASIDE_BYTES = 4 * 1024 * 1024
 _MOST_LOSSES = 5
 _MOST_SAID = 4000
-# After these an agent's session goes on: it was cut off, or only its last words were wrong.
+# After these an agent's session continues: it was cut off, or only its last words were wrong.
 _CUT_OFF = frozenset(
     {
         *(FailureClass.CRASH, FailureClass.STALLED, FailureClass.TRANSIENT_INFRA, FailureClass.QUOTA),
@@ -72,15 +72,15 @@ class Attempt:
         pulled = case.now.worker is not None and case.now.worker.pulled
         known = case.now.worked_by in ("", f"{self.agent.name}/{self.agent.kind}")
         if (case.again or case.now.harvest or pulled) and not known:
-            # The settings changed under it, or nobody started it: its output is still read by those who know it.
+            # The settings changed, or Ganger did not start it: the kind of agent that wrote its output still reads it.
             self.agent = case.tools.reading(case.now.worked_by) or self.agent
         self._folder: Path | None = None
         self.hearing = AgentOutput(case, self.agent)
         self.shift = WorkerPhase(case, road, self.hearing, self.agent, starts)
 
     async def run(self) -> None:
-        """Trouble of this attempt ends this attempt, whatever it is. What concerns the whole run is raised and leaves
-        everything as it is: the next lead goes on from there."""
+        """Trouble of this attempt ends only this attempt. What concerns the whole run is raised and changes nothing:
+        the next lead continues from there."""
         self._work = asyncio.current_task()
         try:
             await self._to_its_end()
@@ -89,13 +89,13 @@ class Attempt:
                 raise
             self._work.uncancel()
             await self._end_broken_off()
-        except Exception as problem:  # noqa: BLE001 - one attempt's trouble is nobody else's
+        except Exception as problem:  # noqa: BLE001 - one attempt's trouble must not stop others
             self._require_own(problem)
             await self._end_in_trouble(problem)
         await self._leave()
 
     def break_off(self) -> None:
-        """A person has decided about it, which is recorded: nothing that is under way is waited for any more."""
+        """A person has decided about it, which is recorded: nothing in progress is waited for any more."""
         if self._work is not None and not self._is_broken_off:
             self._is_broken_off = True
             self._work.cancel()
@@ -132,7 +132,7 @@ class Attempt:
         except GangerError as damage:
             if damage.code != "REPO_DAMAGED":
                 raise
-            # Whatever else would be done here would be built on what is lost (D12).
+            # Everything else done here would build on what is lost (D12).
             await self._fail(self.case.failed(FailureClass.FATAL, damage.code, f"{damage.message}; {damage.hint}"))
 
     async def _run(self) -> None:
@@ -142,7 +142,7 @@ class Attempt:
             await self.road.go_on(lambda ended: self._result(agent, ended))
             return
         if self.case.again and self.state.rebooted and self.tools.repositories:
-            # What an agent wrote shortly before a power cut may be gone from its workspace, and nothing tells.
+            # What an agent wrote shortly before a power cut may be missing from its workspace, without any trace.
             self._answered = False
             raise Lost
         folder = self._folder = await self.road.enter()
@@ -170,7 +170,7 @@ class Attempt:
     # --- the agent ------------------------------------------------------------------------------------------------
 
     def _require_checkable(self) -> None:
-        """Nobody is paid for work that no check could pass."""
+        """No agent is paid for work that no check could pass."""
         missing = self.tools.checks.missing_program(self.spec.verify_profile)
         if missing is not None:
             raise self.case.red(missing)
@@ -181,7 +181,7 @@ class Attempt:
         return ended
 
     def _require_whole_log(self, ended: Ended) -> None:
-        """A log that is shorter than it was lost its end in a power cut: the answer is gone, and nobody is to blame."""
+        """A log that is shorter than before lost its end in a power cut: the answer is gone, and no one is to blame."""
         if not self.case.again or ended.log_bytes is None:
             return
         log = self.case.log_path
@@ -210,7 +210,7 @@ class Attempt:
         return answer.value
 
     async def _extract(self, agent: Agent, log: Path) -> Parsed[TaskResult] | Refused:
-        """An agent can remove or replace its own log; then it has given no answer. A report counts before the log."""
+        """An agent can delete or replace its own log; then it has given no answer. A report counts before the log."""
         worker = self.case.now.worker
         try:
             if worker is not None and worker.report:
@@ -222,7 +222,7 @@ class Attempt:
             return Refused("NO_SENTINEL", f"the log cannot be read: {error}")
 
     async def _refusal(self, answer: Refused, ended: Ended) -> Failed:
-        """No usable answer: what its agent told, a limit or a crash explain it better than the missing block does."""
+        """No usable answer: the agent's messages, a limit or a crash explain it better than the missing block does."""
         left = None if ended.over_output else meaning(self.case, ended)
         if left is not None:
             return left
@@ -233,12 +233,12 @@ class Attempt:
             detail = f"the agent printed more than {self.tools.output_limit_bytes} bytes and was ended"
             return self.case.failed(FailureClass.OUTPUT_FORMAT, "output limit", detail)
         if full := await self.hearing.is_full():
-            raise Left("context", f"the model takes no more of its conversation: {full}")
+            raise Left("context", f"the model accepts no more of its conversation: {full}")
         trouble = await self.hearing.trouble(ended)
         if trouble is not None:
             return self._troubled(trouble)
         if ended.timed_out:
-            detail = f"the agent ran out of its {self.spec.timeout_sec:g} s without a result"
+            detail = f"the agent gave no result within {self.spec.timeout_sec:g} s"
             problem = self.case.failed(FailureClass.TIMEOUT, "worker", detail, _TOO_LONG)
             problem.cut_off = True
             return problem
@@ -249,7 +249,7 @@ class Attempt:
         return self._contract_error(answer.code, answer.message)
 
     async def _explained(self, problem: Failed) -> Failed:
-        """Who was refused its tools and changed nothing would be refused them again."""
+        """An agent that was refused its tools and changed nothing would be refused again."""
         if problem.failed.failure_class is not FailureClass.NO_CHANGE:
             return problem
         trouble = await self.hearing.trouble(self.case.now.ended or Ended(code=0))
@@ -288,7 +288,7 @@ class Attempt:
         if trouble is not None and (
             trouble.refused or trouble.failure_class in (FailureClass.QUOTA, FailureClass.PERMISSION_DENIED)
         ):
-            # The agent's own output explains a result that is none better than its words do.
+            # The agent's own output explains a result that is no better than its words.
             raise self._troubled(trouble)
         summary = self._said(result)
         if result.status == "CONTRACT_ERROR":
@@ -312,7 +312,7 @@ class Attempt:
         return self.tools.journal.is_open(self.task, self.case.token)
 
     def _require_own(self, problem: Exception) -> None:
-        """Raises what is no matter of this attempt alone. Over a tree in an unknown state nobody goes on, unless a
+        """Raises what does not concern this attempt alone. Nothing continues over a tree in an unknown state, unless a
         person has given the attempt up."""
         given_up = isinstance(problem, RollbackFailed) and is_ended_by_person(self.case.now)
         if (concerns_run(problem) and not given_up) or self.tools.journal.error is not None:
@@ -321,43 +321,43 @@ class Attempt:
             raise problem
 
     async def _end_in_trouble(self, problem: Exception) -> None:
-        """Nobody foresaw it, so no counter pays. An answer is looked at once more; then a person has to look."""
+        """An unforeseen error is charged to no counter. An answer is read again once; then a person has to look."""
         if not self._is_open:
             return
         words = told(problem)
         await self.gate.end(str(self.case.log_path))
         if self._answered and self.road.keeps_answer and not self.case.now.harvest:
-            await self._interrupt(f"{words}; its answer is kept and looked at once more", harvest=True)
+            await self._interrupt(f"{words}; its answer is kept and read again", harvest=True)
             return
-        detail = f"this attempt could not be carried on: {words}"
+        detail = f"this attempt could not continue: {words}"
         met = self.case.failed(FailureClass.BLOCKED_EXTERNAL, words, detail)
         await self._undo(words)
         await self._fail(met)
 
     async def _undo(self, why: str, *, keep_place: bool = False, refused: bool = False) -> None:
-        """What cannot be undone is told with the outcome, and left where a person finds it."""
+        """A failed undo is reported with the outcome, and left where a person finds it."""
         for last in (False, True):
             try:
                 await self.road.undo(why, keep_place=keep_place, refused=refused)
                 return
-            except Exception as problem:  # noqa: BLE001 - one attempt's trouble is nobody else's
+            except Exception as problem:  # noqa: BLE001 - one attempt's trouble must not stop others
                 self._require_own(problem)
-                # What was refused for a moment is not to be left where everybody works.
+                # What could not be undone for a moment must not stay where all agents work.
                 if last:
                     self.road.leave_as_it_is(told(problem))
 
     async def _leave(self) -> None:
-        """The outcome is recorded: what cannot be cleared away is found by the next lead, or by `ganger clean`."""
+        """The outcome is recorded: what cannot be cleaned up now is found by the next lead, or by `ganger clean`."""
         for leave in (self.road.leave, self.shift.leave):
             try:
                 await leave()
-            except Exception as problem:  # noqa: BLE001 - one attempt's trouble is nobody else's
+            except Exception as problem:  # noqa: BLE001 - one attempt's trouble must not stop others
                 self._require_own(problem)
 
     # --- ends -------------------------------------------------------------------------------------------------------
 
     async def _after_loss(self) -> list[ev.Event]:
-        """No counter pays, but one that loses its keeper again and again (does it kill it?) waits, then asks."""
+        """No counter is charged, but an attempt that keeps losing its keeper (does it kill it?) waits, then asks."""
         losses = self.case.now.losses + 1
         if losses > _MOST_LOSSES:
             detail = f"its keeper died {losses} times while it worked; does the agent end its own parent?"
@@ -377,11 +377,11 @@ class Attempt:
         return [again]
 
     async def _resumable(self) -> str:
-        """The session the next attempt can go on with, where its work is still there."""
+        """The session that the next attempt can continue, if its work is still there."""
         return "" if self._answered or not self.road.keeps_work else await self.hearing.session()
 
     async def _hand_over(self, left: Left) -> None:
-        """Its worker's part is over although its task is not: no counter pays, and somebody else goes on."""
+        """Its worker is finished although its task is not: no counter is charged, and another worker continues."""
         if self.road.lost_changes:
             await self.case.record(*changes_lost(self.tools.journal, self.task, self.road.lost_changes))
         elif left.how == "context" and self.case.now.checkpoints >= self.state.policy.checkpoints:
@@ -398,7 +398,7 @@ class Attempt:
             await self.case.record(ev.AttemptInterrupted(self.task, self.number, left.why))
 
     def _left_out(self) -> list[ev.Event]:
-        """As of any task that is skipped: nobody waits for its answers, and it holds no repository."""
+        """As for any skipped task: its questions are closed, and it holds no repository."""
         freed = [ev.RepoUnlocked(self.spec.repo, SKIPPED, (self.task,), lifts=False)] if self.case.now.locked else []
         return [*close_questions(self.state, self.task, "skipped"), *freed]
 
@@ -416,25 +416,25 @@ class Attempt:
         await self.case.record(*waits.before, *settled, *behind)
 
     async def abandon(self, why: str) -> None:
-        """Ends an attempt whose process is gone already, as if it had not been."""
+        """Ends an attempt whose process is gone already, without a trace."""
         try:
             await self._interrupt(why, resume=False)
-        except Exception as problem:  # noqa: BLE001 - one attempt's trouble is nobody else's
+        except Exception as problem:  # noqa: BLE001 - one attempt's trouble must not stop others
             self._require_own(problem)
             self._answered = False
             await self._end_in_trouble(problem)
         await self._leave()
 
     async def _begin_anew(self) -> None:
-        """What was done is gone with the folder, whatever is said of it; who still works there works for nobody."""
+        """The work is gone with the folder, whatever its agent says; an agent that still works there is ended."""
         key = str(self.case.log_path)
         if await self.gate.find(key) is not None:
             await self.gate.end(key)
-        await self._interrupt("the workspace it worked in is gone; begun anew", resume=False)
+        await self._interrupt("the workspace it worked in is gone; started over", resume=False)
 
     async def _begin_afresh(self, words: str) -> None:
-        """A session that is not taken up again is never tried twice; what it had done is kept as for any new worker."""
-        why = f"its session could not go on ({words}); begun afresh from where it stood"
+        """A session that cannot be continued is never tried twice; its work is kept as for any new worker."""
+        why = f"its session could not be continued ({words}); a new one starts from its work"
         await self._undo(why)
         if self.road.lost_changes:
             await self.case.record(*changes_lost(self.tools.journal, self.task, self.road.lost_changes))
@@ -443,7 +443,7 @@ class Attempt:
             await self.case.record(*await self.hearing.told_until_now(), again)
 
     async def _interrupt(self, why: str, *, harvest: bool = False, resume: bool = True) -> None:
-        """Ends the attempt as if it had not been; nothing pays for it. `harvest`: its answer is used by the next."""
+        """Ends the attempt without a trace and without charging a counter. `harvest`: the next one uses its answer."""
         await self._undo(why, keep_place=harvest)
         if self.road.lost_changes:
             await self.case.record(*changes_lost(self.tools.journal, self.task, self.road.lost_changes))
@@ -485,12 +485,12 @@ class Attempt:
             remade=bool(session) and problem.goes_on,
         )
         if problem.account:
-            # Others of its account may meet the same in this very moment, and only one of them asks.
+            # Other workers of the account may meet the same at this moment, and only one of them asks.
             await self.tools.journal.idle()
         await self.case.record(*problem.before, mark, *self._halts(problem), *self._after(chosen, problem))
 
     def _halts(self, problem: Failed) -> list[ev.Event]:
-        """D12: where changes leave the machine or repositories build on each other, a fatal one stops them all."""
+        """D12: if changes leave the machine or repositories build on each other, a fatal one stops them all."""
         rules = rules_of(self.state, self.task)
         if problem.failed.failure_class is not FailureClass.FATAL or not (rules.delivers or rules.locks != "none"):
             return []
@@ -502,15 +502,15 @@ class Attempt:
         return [ev.ChainHalted(rules.name, self.task, detail), asked]
 
     async def _goes_on(self, problem: Failed, chosen: NextStep) -> str:
-        """The session that the next attempt continues: this one's work was cut off, or can be mended by who did it."""
+        """The session that the next attempt continues: it was cut off, or the author of the change can fix it."""
         cls, waits, now = problem.failed.failure_class, bool(problem.account), self.case.now
         if problem.goes_on:
-            # Who was told already what is wrong, and did it again, is stuck in what it believes.
+            # A session that was told the reason and repeated the mistake does not get out of it.
             stuck = bool(now.continued) and now.last_failure_signature == problem.failed.signature
             return "" if chosen.then is Then.SETTLE or stuck else await self.hearing.session()
         comes_back = chosen.then in (Then.AGAIN_NOW, Then.AGAIN_AFTER) or chosen.block_reason is BlockReason.QUOTA_WAIT
         if problem.cut_off:
-            # Out of time, perhaps because its model's answer stood still; once, as it may be lost in its work.
+            # Out of time, perhaps because its model stopped answering; only once, as the session itself may be stuck.
             return await self.hearing.session() if self.road.keeps_work and not now.continued else ""
         if not (waits or (cls in _CUT_OFF and comes_back)) or not self.road.keeps_work:
             return ""
@@ -522,7 +522,7 @@ class Attempt:
         """What follows a failure, in the words of events."""
         detail = problem.failed.detail if chosen.block_reason else f"{problem.failed.detail} ({chosen.why})"
         if chosen.then is Then.SETTLE and self.case.now.afresh:
-            detail = f"{detail}; before, its session could not go on: {self.case.now.afresh}"
+            detail = f"{detail}; earlier, its session could not be continued: {self.case.now.afresh}"
         if chosen.then is Then.AGAIN_NOW:
             return [ev.TaskRequeued(self.task, chosen.why)]
         if chosen.then is Then.AGAIN_AFTER:
@@ -547,12 +547,12 @@ class Attempt:
         return [*settled, *blocked_behind(self.state, [self.task])]
 
     def _wait_for_quota(self, problem: Failed, detail: str) -> list[ev.Event]:
-        """No counter pays, and dependents wait with it instead of being blocked: it comes back by itself."""
+        """No counter is charged, and dependents wait with it instead of being blocked: it comes back by itself."""
         now = self.tools.clock.now()
         paused = after_quota(self.state, self.case.now.account, now, problem.reset_at)
         until = max([p.until for p in paused if isinstance(p, ev.AccountPaused)], default=0.0)
         due = until or self.state.accounts_paused.get(self.case.now.account, now)
-        detail = f"{detail}; goes on at {stamp(spread_after(self.state, due, self.task))}"
+        detail = f"{detail}; continues at {stamp(spread_after(self.state, due, self.task))}"
         settled = ev.TaskSettled(
             self.task, TaskStatus.BLOCKED, detail, BlockReason.QUOTA_WAIT, final=False, not_before=due
         )
@@ -560,7 +560,7 @@ class Attempt:
         return [*paused, settled, *asked]
 
     def _wait_for_account(self, detail: str) -> list[ev.Event]:
-        """Nothing of this is the task's: it waits, and so does every other one of its account."""
+        """None of this is the task's fault: it waits, and so does every other task of its account."""
         settled = ev.TaskSettled(self.task, TaskStatus.BLOCKED, detail, BlockReason.EXTERNAL, final=False)
         return [settled, *self._ask_about_account(detail)]
 
@@ -573,7 +573,7 @@ class Attempt:
 
 
 def changes_lost(journal: Journal, task: str, detail: str) -> list[ev.Event]:
-    """Unverified changes that nobody can put back: said plainly, and never tried again by itself."""
+    """Unverified changes that cannot be restored: reported plainly, and never retried automatically."""
     failed = failure(FailureClass.FATAL, "backup missing", detail)
     mark = ev.AttemptFailed(
         task,
@@ -583,5 +583,5 @@ def changes_lost(journal: Journal, task: str, detail: str) -> list[ev.Event]:
         detail,
         "worker_attempts",
     )
-    settled = ev.TaskSettled(task, TaskStatus.FAILED, f"{detail}; look at its files by hand")
+    settled = ev.TaskSettled(task, TaskStatus.FAILED, f"{detail}; check its files by hand")
     return [mark, settled, *blocked_behind(journal.state, [task])]

@@ -1,4 +1,4 @@
-"""Errors nobody foresaw: whether one concerns the whole run or only the attempt that met it, and how it is told."""
+"""Unforeseen errors: whether one concerns the whole run or only the attempt that met it, and its wording."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ganger.errors import (
     is_of_machine,
 )
 
-# Whoever came next would meet these as well, and be paid for it.
+# The next attempts would meet these as well, and be paid for it.
 _OF_THE_RUN = (StoreError, LeadLost, StaleToken, KeeperError, DiskFullError, RollbackFailed)
 _MOST_WORDS = 1000
 
 
 def concerns_run(problem: BaseException) -> bool:
-    """Also where what the machine refused was put into other words on the way."""
+    """Also if a refusal by the machine was reworded on the way."""
     met: BaseException | None = problem
     while met is not None:
         if isinstance(met, _OF_THE_RUN) or is_of_machine(met):
@@ -33,7 +33,7 @@ def concerns_run(problem: BaseException) -> bool:
 
 
 def told(problem: Exception) -> str:
-    """In its own words. Of an error that is a fault of the program itself the place is told as well."""
+    """In its own words. For an error in the program itself, the place in the code is named as well."""
     if isinstance(problem, GangerError):
         hint = f"; {problem.hint}" if problem.hint else ""
         return one_line(f"{problem.code}: {problem.message}{hint}", _MOST_WORDS)

@@ -1,4 +1,4 @@
-"""The part of an attempt in which its worker works: prompt, process or session, until it has ended."""
+"""The part of an attempt in which its worker works: prompt, process or session, until the end."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from ganger.engine.workers.protocol import gone
 from ganger.errors import GangerError, InputError
 from ganger.ports import Agent, AttemptContext, Exit, Launch
 
-# What programs bring with them is no file of the project.
+# What programs generate is not a file of the project.
 _LEFT_ALONE = frozenset({".git", ".ganger", ".venv", "venv", "node_modules"})
 
 
 def unread(folder: Path, spec: TaskSpec) -> tuple[Path, ...]:
-    """Files, and folders whole, that hold nothing the task declares to read, create or modify; nothing where it
+    """Files, and whole folders, that hold nothing the task declares to read, create or modify; empty if it
     declares no reading."""
     if not spec.reads:
         return ()
@@ -48,7 +48,7 @@ def unread(folder: Path, spec: TaskSpec) -> tuple[Path, ...]:
 
 
 def _below(folder: Path, under: str, allowed: frozenset[str]) -> Iterator[Path]:
-    """A link is left alone: what it leads to is either in the workspace, and judged there, or out of reach."""
+    """A link is left alone: its target is either in the workspace, and judged there, or out of reach."""
     try:
         with os.scandir(folder / under) as entries:
             found = sorted(entries, key=lambda entry: entry.name)
@@ -68,7 +68,7 @@ class WorkerPhase:
     def __init__(
         self, case: RunningAttempt, road: ChangeStrategy, hearing: AgentOutput, agent: Agent, starts: Agent
     ) -> None:
-        """`starts` is who would be started now; `agent` reads what an earlier one printed."""
+        """`starts` is the agent to start now; `agent` reads what an earlier one printed."""
         self.case, self.road, self.hearing, self.agent = case, road, hearing, agent
         self.tools, self.state, self.gate = case.tools, case.state, case.gate
         self.desk = case.tools.folder.path / desk_folder(case.task, case.number)
@@ -125,7 +125,7 @@ class WorkerPhase:
     # --- a session that asked ---------------------------------------------------------------------------------------
 
     async def _wait_for_session(self, post: LiveAttempt) -> Exit:
-        """It is nobody's child: only what it says, does to its files, or fails to do ends this."""
+        """It is not Ganger's child process: only its messages, its files, or its silence end this."""
         limit = post.time_limit_sec
         assert post.over is not None and post.ready is not None
         self.gate.check()
@@ -134,7 +134,7 @@ class WorkerPhase:
         post.ready.set_result(prompt.read_text(encoding="utf-8"))
         worker = self.case.now.worker
         if worker is not None and (worker.report or worker.verdict):
-            # It was said while nobody waited for it yet.
+            # The message came before this wait began.
             post.finish(gone())
         self.tools.journal.wake()
         used = seconds_between(self.case.now.started_at, stamp(self.tools.clock.now()))
@@ -163,7 +163,7 @@ class WorkerPhase:
         case = self.case
         running = await self.gate.find(str(case.log_path)) if case.again else None
         if running is None and case.again and not self.gate.knows_all():
-            # After a power cut nobody can tell whether it was started; as a new attempt it is counted for certain.
+            # After a power cut it is unknown whether it was started; as a new attempt it is certainly counted.
             raise Lost
         if running is None and self.agent is not self._starts:
             raise Lost
@@ -174,7 +174,7 @@ class WorkerPhase:
             case.mention(ev.AttemptLaunched(case.task, case.number, running.pid, running.start_time))
         post.running, post.followed = running, self.agent.capabilities.stream
         if post.ending or (case.now.worker is not None and case.now.worker.verdict):
-            # Its end was decided while it was being started, or by a lead that may have died before it came.
+            # Its end was decided while it was being started, or by a lead that may have died before it was.
             post.ending = True
             await self.gate.end(str(case.log_path))
         ended = await self.hearing.wait(running, folder, post)
@@ -182,7 +182,7 @@ class WorkerPhase:
         return ended
 
     async def _prepare(self, folder: Path) -> Launch:
-        """What stands in the way here concerns this task's prompt or its agent's settings, never the run."""
+        """What fails here concerns this task's prompt or its agent's settings, never the run."""
         prompt, agent = self._write_prompt(), self.agent
         self._make_desk(folder)
         try:
@@ -192,7 +192,7 @@ class WorkerPhase:
             context = replace(context, environment=reporting(self.tools, self.case.token, self.desk))
             if not agent.capabilities.stream:
                 return confined(self.tools, agent, context, room)
-            # Some programs are asked something first, which takes seconds.
+            # Some programs are queried first, which takes seconds.
             return await asyncio.to_thread(confined, self.tools, agent, context, room)
         except GangerError as error:
             detail = f"{error.code}: {error.message}" + (f"; {error.hint}" if error.hint else "")
@@ -212,9 +212,9 @@ class WorkerPhase:
         )
 
     async def leave(self) -> None:
-        """A desk ends with its attempt; a session ends with its task, until then it may go on.
+        """A desk ends with its attempt; a session ends with its task and may continue until then.
 
-        A bare desk is swept with all others at the end: where files come and go, file systems make new ones slowly.
+        An empty desk is removed with all others at the end: file systems are slow with many short-lived files.
         """
         if self.tools.endpoint is not None and not is_bare(self.desk):
             await asyncio.to_thread(self.tools.homes.discard, self.desk)
@@ -243,7 +243,7 @@ class WorkerPhase:
 
     @property
     def _hides(self) -> bool:
-        """Whether what its task does not declare to read is kept from it."""
+        """Whether files that its task does not declare to read are hidden from it."""
         return self.tools.sandbox.name == "bubblewrap" and not self.pulled
 
     def _write_prompt(self) -> Path:

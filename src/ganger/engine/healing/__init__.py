@@ -1,1 +1,1 @@
-"""Heal rounds, and prompts with patches folded in."""
+"""Heal rounds, and prompts with patches applied."""

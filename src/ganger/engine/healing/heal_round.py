@@ -1,7 +1,7 @@
 """One heal round, from bundle to patches: prompt → healer → log → parse → judge → patches → what runs again.
 
-`HealStarted` is recorded before the healer is launched; a new lead finds it by its key, adopts or harvests it. Patches
-are on disk before their events, and everything a round decides is recorded in one commit.
+`HealStarted` is recorded before the healer is launched; a new lead finds the healer by its key, and adopts or harvests
+it. Patches are on disk before their events, and everything a round decides is recorded in one commit.
 """
 
 from __future__ import annotations
@@ -147,12 +147,12 @@ class Healing:
         await self.tools.journal.record(*paid, *after, ev.HealRefused(self.number, code, one_line(message)))
 
     def _trouble(self, ended: Exit, heard: Heard) -> AgentError | None:
-        """What stands in the healer's way, as far as its output tells; as with every other agent."""
+        """What keeps the healer from answering, as far as its output says; as for every other agent."""
         cut_short = ended.timed_out or ended.signal is not None or bool(ended.code)
         return trouble_of(heard, cut_short=cut_short, timed_out=ended.timed_out)
 
     async def _waits(self, trouble: AgentError) -> bool:
-        """A limit is waited out, and so is trouble that tends to pass; neither uses up the round."""
+        """A limit is waited out, and so are temporary errors; neither uses up the round."""
         if trouble.failure_class is FailureClass.QUOTA:
             paused = after_quota(self.state, self._account, self.tools.clock.now(), trouble.reset_at)
             asked = self._refused(trouble) if trouble.empty else []
@@ -172,7 +172,7 @@ class Healing:
         return False
 
     def _refused(self, trouble: AgentError) -> list[ev.Event]:
-        """One question for all of the account, whoever of them asks it; an empty one is also tried by itself."""
+        """One question for all of the account, whichever agent asks it; an empty account is also retried by itself."""
         now, account = self.tools.clock.now(), self._account
         until = now + self.state.policy.quota_wait_sec if trouble.empty else 0.0
         text = question_text(self.tools.agents[_HEALER], account, trouble.detail, until)
@@ -199,12 +199,12 @@ class Healing:
         if running is None:
             self.gate.check()
             prompt = self._write_prompt()
-            # Settings and hooks that an earlier call left there would be taken up by this one.
+            # The healer would otherwise use settings and hooks that an earlier call left there.
             await asyncio.to_thread(self.tools.homes.discard, self._folder())
             try:
                 launch = confined(self.tools, agent, self._context(prompt), Room(writable=(self._folder(),)))
             except GangerError as error:
-                # As with a worker: what its adapter or its settings cannot do is no reason to end the run.
+                # As with a worker: a failure of its adapter or its settings does not end the run.
                 return Exit(None, None, False, 0.0, started=False, error=f"{error.code}: {error.message}")
             running = await agent.execute(launch, self.gate)
         ended = await self._followed(agent, running)
@@ -223,7 +223,7 @@ class Healing:
         return await followed(running, listening, lambda: self.gate.end(str(log)))
 
     def _folder(self) -> Path:
-        """Where the healer works: all it needs is in its prompt, and nothing of the project is its to touch."""
+        """Where the healer works: all it needs is in its prompt, and it may touch nothing of the project."""
         folder = self.tools.folder.path / "healer"
         with named_os_errors(folder):
             folder.mkdir(mode=0o700, exist_ok=True)
@@ -277,7 +277,7 @@ class Healing:
         except (OSError, GangerError) as error:
             return Refused("NO_SENTINEL", f"the healer's log cannot be read: {error}")
         if isinstance(answer, Refused) and ended.timed_out:
-            return Refused(answer.code, f"the healer ran out of its {self.tools.heal_timeout_sec:g} s")
+            return Refused(answer.code, f"the healer gave no answer within {self.tools.heal_timeout_sec:g} s")
         return answer
 
     # --- what follows -------------------------------------------------------------------------------------------------
@@ -302,7 +302,7 @@ class Healing:
         size = 0
         if kept.applied:
             retry, after = after_round(self.state, self.round, cure)
-            # A number that the healer names itself counts as it is.
+            # A number that the healer sets itself counts as it is.
             named = any(applied.current_batch_size is not None for applied in kept.applied)
             size = 0 if named else shrunk_size(self.state, self.round, cure)
         else:
@@ -330,7 +330,7 @@ class Healing:
         )
 
     def _completed(self, events: list[ev.Event]) -> list[ev.Event]:
-        """Questions for what is escalated, and the tasks that now wait in vain."""
+        """Questions for what is escalated, and events for the tasks that can no longer run because of it."""
         ended = [e.task for e in events if isinstance(e, ev.TaskSettled) and e.status is not TaskStatus.DONE]
         return [*events, *questions_for(events), *blocked_behind(self.state, ended)]
 
@@ -353,7 +353,7 @@ class Healing:
         )
 
     async def _heard(self, ended: Exit) -> Heard:
-        """Its log and its home are its own to fill with whatever takes long to read."""
+        """The healer can fill its log and its home with data that takes long to read."""
         if ended.started:
             hear, home = self.tools.agents[_HEALER].hear, self._context(self._prompt_path).home
             with contextlib.suppress(OSError, GangerError, TimeoutError):
@@ -371,9 +371,9 @@ class Healing:
 
 
 def write_in_place(tools: RunResources, names: Iterable[str]) -> None:
-    """Only where the operator asked for it; a file that changed meanwhile keeps the patch in the prompt alone.
+    """Only if the operator asked for it; if a file changed meanwhile, the patch stays only in the prompt.
 
-    Harmless to repeat, so a lead that died before it is made up for by the next one.
+    Harmless to repeat, so the next lead finishes what an earlier one did not.
     """
     for name in names:
         record = tools.journal.state.patches[name]

@@ -1,4 +1,4 @@
-"""Rules that healers learned: kept beside each run, given to later runs only where the operator asks for it."""
+"""Rules that healers learned: kept beside each run, given to later runs only if the operator asks for it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LONGEST = 2000
 
 
 def write_rules(folder: RunFolder, state: RunState) -> None:
-    """Each rule with the round that brought it; nothing is written while there is none."""
+    """Each rule with the round that produced it; nothing is written while there is none."""
     rules = [
         {"run_id": state.run_id, "round": round_.number, "at": round_.at, "rule": round_.learned_rule}
         for round_ in state.heal_rounds
@@ -25,7 +25,7 @@ def write_rules(folder: RunFolder, state: RunState) -> None:
 
 
 def learned_elsewhere(folder: RunFolder) -> tuple[str, ...]:
-    """What healers of other runs in this state directory learned, oldest run first; damaged files are passed over."""
+    """What healers of other runs in this state directory learned, oldest run first; damaged files are skipped."""
     found: dict[str, None] = {}
     for path in sorted(folder.path.parent.glob(f"*/{FILE}"), key=lambda path: path.stat().st_mtime):
         if path.parent == folder.path:

@@ -1,7 +1,7 @@
 """progress.md: what every worker did, line by line, for people.
 
-Each line ends with the number of its event. The store is the truth and this a picture of it: whatever a death left out
-or cut off is found by that number and written again, so no line is missing and none comes twice.
+Each line ends with the number of its event. The store is the truth, and this file shows it: lines that a crash left out
+or cut off are found by that number and written again, so no line is missing and none appears twice.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TAIL_BYTES = 64 * 1024
 _LONGEST = 600
 _WITHIN_SEC = 0.1
 _UNKNOWN = -1
-# A person's wish, and a worker that hands over, are no errors.
+# A person's decision, and a worker that saves its state, are not errors.
 _NO_ERROR = frozenset({"ended", "reassigned", "context"})
 # What a worker says by its exit code; whether it is true is judged next.
 _MEANT: Mapping[int | None, str] = {
@@ -64,7 +64,7 @@ class ProgressLog:
         self.flush()
 
     def flush(self) -> None:
-        """A disk that is full keeps nobody from working: what is missing comes with a later line, or a later lead."""
+        """A full disk stops no work: missing lines come with a later line, or a later lead."""
         if self._later is not None:
             self._later.cancel()
             self._later = None
@@ -88,9 +88,9 @@ class ProgressLog:
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[int]:
-        """A lead that was thought dead and comes back must not write between a look and a line of the next one.
+        """A lead that was thought dead and returns must not write between another lead's check and its line.
 
-        Nobody waits for it: a lead that is stopped in here would stop the other.
+        Nothing waits for this lock: a lead that is suspended in here would block the other.
         """
         fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
@@ -100,7 +100,7 @@ class ProgressLog:
             os.close(fd)
 
     def _meet(self, fd: int) -> None:
-        """The file is not as this lead left it: what is torn goes, what is missing comes from the store."""
+        """The file is not as this lead left it: torn lines are removed, missing ones come from the store."""
         size = os.fstat(fd).st_size
         start = max(0, size - _TAIL_BYTES)
         data = os.pread(fd, size - start, start)
@@ -109,7 +109,7 @@ class ProgressLog:
             start, data = 0, os.pread(fd, size, 0)
             last = self._last_mark(data)
         self._written = int(last[1]) if last is not None else 0
-        # What people wrote below stays, as far as it is whole.
+        # What people wrote below stays, as far as its lines are complete.
         whole = data[: data.find(b"\0")] if b"\0" in data else data
         keep = max(whole.rfind(b"\n") + 1, last.end() if last is not None else 0)
         if start + keep < size:
@@ -117,7 +117,7 @@ class ProgressLog:
         self._lines = [(r.seq, line) for r in self._journal.store.read(self._written) if (line := self._line(r))]
 
     def _last_mark(self, data: bytes) -> re.Match[bytes] | None:
-        """A number no event has yet is somebody else's."""
+        """Numbers that no event has yet were not written by Ganger."""
         marks = [mark for mark in _MARK.finditer(data) if int(mark[1]) <= self._journal.state.last_seq]
         return marks[-1] if marks else None
 
@@ -139,7 +139,7 @@ class ProgressLog:
         return f"[{recorded.at[:19]}Z] {who}{' ERROR' if failed else ''}: {_safe(said)} <!-- {recorded.seq} -->\n"
 
     def _words(self, event: ev.Event) -> tuple[str, bool]:
-        """What is said of an event, and whether it is an error."""
+        """The sentence for an event, and whether it is an error."""
         match event:
             case ev.AttemptStarted(task=task, attempt=attempt, why=why):
                 self._note_name(event)
@@ -173,7 +173,7 @@ class ProgressLog:
         return next((s.cmd for s in (profile.steps if profile is not None else ()) if s.name == step), step)
 
     def _worker(self, event: ev.Event) -> str:
-        """The name of the worker an event is about; empty for those that are about none."""
+        """The name of the worker an event is about; empty if it is about none."""
         task, attempt = getattr(event, "task", ""), getattr(event, "attempt", 0)
         if not task or not attempt:
             return ""
@@ -193,7 +193,7 @@ class ProgressLog:
         return self._names.get((task, attempt), f"attempt-{attempt}")
 
     def _note_name(self, event: ev.AttemptStarted) -> None:
-        """A delivery that goes on has no worker."""
+        """A delivery that continues has no worker."""
         begun = worker_after(TaskState(), event, "").worker
         if begun is not None:
             self._names[event.task, event.attempt] = begun.name

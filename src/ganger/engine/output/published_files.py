@@ -1,7 +1,7 @@
-"""What people and programs read of a run whose own folder is out of the agents' reach.
+"""What people and programs read of a run whose own folder agents cannot reach.
 
-It lies where agents write, so nothing here is ever read back, nothing that is there is followed, and whatever stands in
-the way is replaced. What cannot be written is told once and stops nobody.
+It is in a place where agents write, so nothing here is ever read back, no link there is followed, and whatever is in
+the way is replaced. A write that fails is reported once and stops no work.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _IN_THE_WAY = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 _TRIES = 3
 _LOGS = "logs"
-# What making copies costs, and how much of a run's own time it may.
+# What making copies costs, and how much of a run's own time it may take.
 _FILE_TAKES_SEC, _BYTES_A_SEC = 0.0005, 200e6
 _ALWAYS_SEC, _SHARE = 0.05, 0.02
-# Led to as they are; a person finds them by the names that the guides have.
+# Linked as they are; a person finds them by the names that the guides use.
 _LINKED = (
     *("ganger.db", "logs", "progress.md", "prompts", "patches", "saved", "edits", "backups", "lead.log", "keeper"),
     "counter",
@@ -37,7 +37,7 @@ _told: set[Path] = set()
 
 
 def show(folder: RunFolder, name: str, text: str) -> None:
-    """A file beside the run's own of that name, for whoever looks where runs are said to be."""
+    """A file beside the run's own file of that name, for people who look where runs are documented to be."""
     with _shown(folder) as place:
         if place is not None:
             _place_file(place, name, lambda file: _write_all(file, text.encode()))
@@ -54,7 +54,7 @@ def show_ignored(folder: RunFolder) -> None:
 
 @contextmanager
 def _shown(folder: RunFolder, *below: str) -> Iterator[int | None]:
-    """The folder that is shown, or one in it, opened anew from its anchor each time; None where there is none."""
+    """The shown folder, or one in it, opened from its anchor each time; None if it does not exist."""
     if folder.shown is None or folder.anchor is None:
         yield None
         return
@@ -77,13 +77,13 @@ def _tell(shown: Path, problem: OSError) -> None:
         _told.add(shown)
         with contextlib.suppress(OSError, ValueError):
             print(
-                f"ganger: {shown} cannot be written ({problem.strerror}); the run goes on, and ganger status shows it",
+                f"ganger: {shown} cannot be written ({problem.strerror}); the run continues; ganger status shows it",
                 file=sys.stderr,
             )
 
 
 def _descend(folder: int, parts: tuple[str, ...]) -> int:
-    """Consumes `folder`. What is no folder of its own gives way to one."""
+    """Consumes `folder`. Anything that is not a real folder is replaced by one."""
     for part in parts:
         try:
             inner = _opened(folder, part)
@@ -116,7 +116,7 @@ def _clear(folder: int, name: str) -> None:
 
 
 def _place_file(folder: int, name: str, fill: Callable[[int], None]) -> None:
-    """Whole or not at all; in place of a link, not through it."""
+    """Whole or not at all; replaces a link instead of following it."""
     fresh = f".{name}.{os.getpid()}.tmp"
     try:
         file = os.open(fresh, _NEW_FILE, 0o600, dir_fd=folder)
@@ -159,7 +159,7 @@ def _write_all(file: int, data: bytes) -> None:
 
 
 class ShownFiles:
-    """Keeps the shown folder of a run in step: links while the run goes on, and in the end what stands by itself."""
+    """Keeps the shown folder of a run in step: links while the run continues, and plain files at the end."""
 
     def __init__(self, folder: RunFolder, clock: Clock) -> None:
         self._folder, self._clock = folder, clock
@@ -167,7 +167,7 @@ class ShownFiles:
         self._begun = clock.monotonic()
 
     def refresh(self) -> None:
-        """Leads to what has come since."""
+        """Links what was added since."""
         if self._folder.shown is None:
             return
         missing = [name for name in _LINKED if name not in self._linked and (self._folder.path / name).exists()]
@@ -179,7 +179,7 @@ class ShownFiles:
                     self._linked.update(missing)
 
     def finish(self) -> None:
-        """Nobody writes any more: what is shown is true again, whatever agents made of it, and can be put by."""
+        """The run writes no more: what is shown becomes correct again, whatever agents did to it, and can be kept."""
         if self._folder.shown is None:
             return
         show_ignored(self._folder)
@@ -191,7 +191,7 @@ class ShownFiles:
                 self._copy_logs(place)
 
     def _copy_logs(self, place: int) -> None:
-        """Unless that took long beside the run itself, as with very many very short attempts: then the link stays."""
+        """Copies, unless that takes long beside the run itself, as with many very short attempts: then links stay."""
         logs = self._folder.path / _LOGS
         sizes = {entry.name: entry.stat().st_size for entry in os.scandir(logs) if entry.is_file(follow_symlinks=False)}
         takes_sec = len(sizes) * _FILE_TAKES_SEC + sum(sizes.values()) / _BYTES_A_SEC
@@ -212,7 +212,7 @@ def _copy_file(source: Path, folder: int, name: str) -> None:
     try:
         opened = os.open(source, _READ)
     except OSError:
-        # It was never written, or is no file: there is nothing to show.
+        # It was never written, or is not a file: there is nothing to show.
         return
     try:
         size = os.fstat(opened).st_size

@@ -1,4 +1,4 @@
-"""report.md: what a person reads in the morning."""
+"""report.md: what a person reads after the run."""
 
 from __future__ import annotations
 

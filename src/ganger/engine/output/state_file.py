@@ -43,7 +43,7 @@ class StateFile:
         self._cost_sec = self._clock.monotonic() - begun
 
     def finish(self) -> None:
-        """The last picture; after it nobody writes."""
+        """The last snapshot; after it nothing is written."""
         self.write()
         self._shown_files.finish()
 

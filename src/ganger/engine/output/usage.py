@@ -1,4 +1,4 @@
-"""What prompts were estimated at, beside what their agents counted: kept in each run's folder, only ever shown."""
+"""The estimated tokens of prompts beside the counts of their agents: kept in each run's folder, only ever shown."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_BYTES = 1024 * 1024
 
 
 def write_usage(folder: RunFolder, state: RunState) -> None:
-    """Of tasks that one attempt was enough for: only there the counted tokens are of one known prompt."""
+    """From tasks that needed one attempt: only then do the counted tokens belong to one known prompt."""
     once = [
         name for name, task in state.tasks.items() if task.attempts == 1 and task.totals and task.totals.input_tokens
     ]
@@ -38,7 +38,7 @@ def _sample(folder: RunFolder, state: RunState, name: str) -> TokenSample | None
 
 
 def usage_of_runs(state_path: Path) -> tuple[TokenSample, ...]:
-    """Of every run of the project, oldest first; damaged files are passed over."""
+    """From every run of the project, oldest first; damaged files are skipped."""
     found: list[TokenSample] = []
     for path in sorted(state_path.glob(f"*/{FILE}"), key=lambda path: path.stat().st_mtime):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):

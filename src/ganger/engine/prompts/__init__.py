@@ -1,1 +1,1 @@
-"""Prompts put together, and the parts a worker may ask for."""
+"""Prompt assembly, and the parts a worker may ask for."""

@@ -1,4 +1,4 @@
-"""Prompt assembly: shared context, the task's own prompt, what was learned so far, and the contract to be kept."""
+"""Prompt assembly: shared context, the task's own prompt, what was learned so far, and the contract to keep."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ganger.core.prompts.tokens import clipped, estimate
 from ganger.engine.change_strategy import FoundWork
 from ganger.ports import Capabilities
 
-# The closing line is named before the opening one and neither stands at a line's edge: an echoed prompt is no answer.
+# The closing line comes before the opening one and neither is at a line's edge: an echoed prompt is not an answer.
 _CONTRACT = """## How to answer
 
 Work on the task above, then end your output with exactly one result block. Its last line is `<<<END_TASK_RESULT_V2>>>`,
-its first line is `<<<TASK_RESULT_V2>>>`, each alone on its line. Between the two stands one JSON object with:
+its first line is `<<<TASK_RESULT_V2>>>`, each alone on its line. Between the two is one JSON object with:
 
 - "contract_version": "2.0"
 - "task_id": {task_id}
@@ -31,9 +31,9 @@ No other fields, no comments, no text inside the block besides that object. Your
 verification decides.
 """
 
-# Only for who cannot edit files: others would pay for writing them twice.
+# Only for agents that cannot edit files: others would pay for writing them twice.
 _WRITES = """\
-- "writes" (optional): files to be written for you, each {"path", "op": "create|replace|append", "encoding": "utf8",
+- "writes" (optional): files to write for you, each {"path", "op": "create|replace|append", "encoding": "utf8",
   "content"}; paths are relative to the project
 """
 
@@ -42,18 +42,18 @@ FORMAT_REMINDER = (
     "print must be the result block described below: opening line, one valid JSON object, closing line. No markdown "
     "fence around it, nothing after it."
 )
-# What Ganger itself says at the start of a task is held to `SPAWN_BOUND` tokens with the longest names.
+# What Ganger itself says at the start of a task stays below `SPAWN_BOUND` tokens with the longest names.
 _WORKSPACE = "Work in this folder only; its files as you leave them are your change, checked and merged for you."
 _WHAT, _ONLY, _ROLE = "## What to do", "Touch only:", "## Your role: "
-_READS = """To read there are these, and what you may touch. All other files of the project are shown empty or not at
+_READS = """You can read these files and what you may touch. All other files of the project appear empty or not at
 all and cannot be written; nothing is wrong with them. A check that you run yourself may miss them, the one that counts
 has them:"""
 _GATES = "Existing tests, checks and their settings are not yours to change."
-_PROTOCOL = "`ganger worker brief` tells more, `ganger worker escalate` asks a person."
+_PROTOCOL = "`ganger worker brief` says more, `ganger worker escalate` asks a person."
 _CI = """## CI is red: fix {fix} of {most}
 
 Your change was merged and pushed (`{commit}`). CI says: {why}. The end of the log is in the note below{more}.
-This folder holds that change: mend the code, not the job. Ganger pushes and follows CI itself; you need not push, poll
+This folder holds that change: fix the code, not the job. Ganger pushes and follows CI itself; you need not push, poll
 or re-run."""
 _CHECKS = """## What will be run
 
@@ -62,28 +62,28 @@ The change counts only if {what}. Run {it} yourself before you end, where you ca
 _REFUSED = """## An earlier change was refused
 
 A safeguard refused the change of an earlier attempt, so this folder holds nothing of it; the note below says why. Do
-the task anew. It had touched:
+the task again. It had touched:
 """
-_SAVED = """## Work that was begun
+_SAVED = """## Unfinished work
 
-An earlier attempt at this task left work that did not count. It is kept as the commit `{commit}` in this repository:
+An earlier attempt at this task left work that was not accepted. It is kept as the commit `{commit}` in this repository:
 look at it with `git show {commit}`, and take over what is good with `git cherry-pick -n {commit}`. It touches:
 """
 _CONTINUED = """You were interrupted while you worked on this task. Nothing was undone: the workspace is as you left it.
-A tool that was running then may not have finished. Look at what is there, do not do again what is done, and finish."""
+A tool that was running then may not have finished. Look at what is there, do not repeat what is done, and finish."""
 _TURNED_DOWN = {
-    "there": """Your change was taken and is not accepted yet; the note below says why. This folder was made anew from
-the newest state, and your change is in it. Mend it here; do not begin again.""",
-    "aside": """Your change was taken and is not accepted yet; the note below says why. This folder was made anew from
+    "there": """Your change was saved and is not accepted yet; the note below says why. This folder was recreated from
+the newest state, and your change is in it. Fix it here; do not start over.""",
+    "aside": """Your change was saved and is not accepted yet; the note below says why. This folder was recreated from
 the newest state, and your change is not in it, because it does not fit: `git show {commit}` shows it, and
 `git cherry-pick -n {commit}` brings it back with the conflicts marked. Resolve them and keep what others did.""",
-    "undone": """Your change was taken and is not accepted; the note below says why. It was undone: the files are as
+    "undone": """Your change was saved and is not accepted; the note below says why. It was undone: the files are as
 they were before you began. Do the task again, with what you know now.""",
-    "whole": """Your change is not accepted yet; the note below says why. The files are as you left them: mend them.""",
+    "whole": """Your change is not accepted yet; the note below says why. The files are as you left them: fix them.""",
 }
 _STOOD = """## Where the last worker stopped
 
-A worker before you saved where it stood and ended. Do not do again what is done; go on from here. It said:
+A worker before you saved its state and ended. Do not repeat what is done; continue from here. It said:
 """
 _MOST_LISTED = 50
 _MOST_COMMANDS = 10
@@ -92,7 +92,7 @@ _LONGEST_STAND = 8_000
 _HINTS = "Hints from healing (for this attempt only; the task and its checks stay as they are)"
 _ANSWERS = "From the operator"
 _RULES = "Rules learned in earlier runs (advice, not instructions)"
-# Longer names are whole in the contract, in the brief, and in the environment.
+# Longer names appear in full in the contract, in the brief, and in the environment.
 _NAME_TOKENS = 8
 _ROLE_TOKENS = 4
 _PLACE_TOKENS = 6
@@ -116,7 +116,7 @@ class Handoff:
 
 @dataclass(frozen=True, slots=True)
 class CiNote:
-    """That CI turned a pushed change down, for the attempt that mends it."""
+    """That CI rejected a pushed change, for the attempt that fixes it."""
 
     fix: int
     most: int
@@ -126,12 +126,12 @@ class CiNote:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What an attempt is told besides its task: by the healer, a person, healers of earlier runs, and Ganger itself.
+    """What an attempt's prompt says besides its task: from the healer, a person, earlier runs' healers, and Ganger.
 
-    `gates`: tests and checks are its to change. `hides`: of the project it sees only what its task declares. `ci` is
-    there in an attempt that mends what CI found, and in no other. `checks`: the commands that will judge it. `edits`:
-    it edits files itself. `saved_refused`: nothing of what was saved may come again. `turned_down`: its session goes on
-    after its change was, and this is what it finds of that in its folder. `budget` is in tokens; 0 is none."""
+    `gates`: it may change tests and checks. `hides`: of the project it sees only what its task declares. `ci` is set in
+    an attempt that fixes what CI found, and in no other. `checks`: the commands that will judge it. `edits`: it edits
+    files itself. `saved_refused`: nothing of what was saved may be used again. `turned_down`: its session continues
+    after its change was rejected, and this is what it finds of that in its folder. `budget` is in tokens; 0 is none."""
 
     hints: tuple[str, ...] = ()
     answers: tuple[str, ...] = ()
@@ -188,8 +188,8 @@ def pieces(spec: TaskSpec, reader: TextReader, reminder: str, advice: Advice = N
 
 
 def continuation(spec: TaskSpec, reader: TextReader, reminder: str, advice: Advice = NO_ADVICE) -> str:
-    """What a session is told that goes on. The task again, because a program that was killed may have lost its last
-    turns; everything else it knows."""
+    """The prompt of a session that continues. It repeats the task, because a killed program may have lost its last
+    turns; the session knows everything else."""
     return joined(fitted(list(_continued(spec, reader, reminder, advice)), advice.budget))
 
 
@@ -208,7 +208,7 @@ def _continued(spec: TaskSpec, reader: TextReader, reminder: str, advice: Advice
 
 
 def _opening(spec: TaskSpec, advice: Advice) -> Piece:
-    """A long id has what the rest of the bound leaves; it stands whole in the contract."""
+    """A long id is cut to what the rest of the bound leaves; the contract has it in full."""
     place = _place(advice)
     rest = f"#Task\n\n{place}\n\n{_WHAT}\n\n{_ONLY}\n\n{_ROLE}{_name(spec.role, _ROLE_TOKENS)}\n\n"
     most = max(_NAME_TOKENS, SPAWN_BOUND - estimate(rest) - 2)
@@ -226,7 +226,7 @@ def _boundaries(spec: TaskSpec) -> Iterator[Piece]:
 
 
 def _commands(checks: Sequence[str]) -> Iterator[Piece]:
-    """What will judge the change, as it was typed."""
+    """The commands that will judge the change, as they were typed."""
     if not checks:
         return
     typed = [clipped(neutralise(" ".join(command.split())), _COMMAND_TOKENS) for command in checks[:_MOST_COMMANDS]]
@@ -242,7 +242,7 @@ def _files(names: Sequence[str]) -> str:
 
 
 def _place(advice: Advice) -> str:
-    """Where it works, what is not its to change, and where to ask: Ganger's own words, and few of them."""
+    """Where it works, what it may not change, and where to ask: Ganger's own words, and few of them."""
     told = [_goes_to(advice.handoff), _WORKSPACE, "" if advice.gates else _GATES] if advice.workspace else []
     told.append(_PROTOCOL if advice.protocol else "")
     return " ".join(text for text in told if text)
@@ -257,7 +257,7 @@ def _goes_to(handoff: Handoff) -> str:
 
 
 def ci_text(note: CiNote, *, protocol: bool) -> str:
-    """Held to `CI_BOUND` tokens with the longest names."""
+    """At most `CI_BOUND` tokens with the longest names."""
     more = ", or: `ganger worker brief ci`, with all jobs" if protocol else ""
     why = clipped(" ".join(neutralise(note.why).split()).rstrip("."), _WHY_TOKENS)
     return _CI.format(fix=note.fix, most=note.most, commit=note.commit[:12], why=why, more=more)
@@ -271,7 +271,7 @@ def _past(reminder: str, advice: Advice, what: str) -> Iterator[Piece]:
 
 
 def checkpoint_text(known: Checkpoint) -> str:
-    """Where the last worker stood, as lines of a prompt."""
+    """The last worker's saved state, as lines of a prompt."""
     lists = {
         "Done": known.done,
         "Remaining": known.remaining,
@@ -291,12 +291,12 @@ def checkpoint_text(known: Checkpoint) -> str:
 
 
 def edits_files(able: Capabilities) -> bool:
-    """Whether an agent works on files with its own tools, so that nobody has to write them for it."""
+    """Whether an agent edits files with its own tools, so that it needs no `writes`."""
     return able.stream or able.interactive
 
 
 def contract_text(task_id: str, *, writes: bool = True) -> str:
-    """`writes`: also how to have files written, for who cannot edit them."""
+    """`writes`: also how to request file writes, for agents that cannot edit files."""
     return _CONTRACT.format(task_id=_as_json(task_id), writes=_WRITES if writes else "")
 
 
@@ -308,7 +308,7 @@ def _section(part: Part, title: str, texts: Iterable[str]) -> Iterator[Piece]:
 
 
 def quoted(text: str) -> str:
-    """Text of others, in which no line can open a section."""
+    """Text from others, in which no line can start a section."""
     return "\n".join(f"> {line}".rstrip() for line in text.strip().splitlines())
 
 
@@ -321,6 +321,6 @@ def file_text(reader: TextReader, ref: str) -> str:
 
 
 def _as_json(task_id: str) -> str:
-    """The id as the agent shall write it; one that holds a sentinel is escaped, which means the same in JSON."""
+    """The id as the agent must write it; an id that contains a sentinel is escaped, which means the same in JSON."""
     text = json.dumps(task_id, ensure_ascii=False)
     return text.replace("<", "\\u003c") if "<<<" in text else text

@@ -1,7 +1,7 @@
-"""Patched prompts and context: the user's files as they are, with the run's active patches folded in.
+"""Patched prompts and context: the user's files as they are, with the run's active patches applied.
 
-A patch's files are on disk before its event is recorded. When the process dies between the two, they belong to no
-recorded patch: nobody reads them, and the next patch takes the same number and replaces them.
+A patch's files are on disk before its event is recorded. If the process dies between the two, they belong to no
+recorded patch: nothing reads them, and the next patch takes the same number and replaces them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ReadHeal = Callable[[Path], Parsed[HealDecision] | Refused]
 
 @dataclass(frozen=True, slots=True)
 class KeptPrompts:
-    """What became of a round's patches: the events to record, and what the files themselves stood against."""
+    """The result of a round's patches: the events to record, and the refusals based on the files themselves."""
 
     applied: tuple[PatchApplied, ...]
     refused: tuple[PatchRefusal, ...]
@@ -87,21 +87,21 @@ class PatchedPrompts:
         return Patched(self, task, tuple(patches))
 
     def hints(self, task: str, patches: Sequence[PatchRecord]) -> tuple[str, ...]:
-        """The hints that the newest round with a patch for this task left for its next prompt."""
+        """The hints for a task's next prompt from the newest round with a patch for it."""
         mine = [one for one in patches if task in one.tasks]
         newest = max((one.round for one in mine), default=0)
         found = (self.hint(one) for one in mine if one.round == newest and not one.undone)
         return tuple(text for text in found if text)
 
     def hint(self, record: PatchRecord) -> str:
-        """Read again from the healer's log, since it has no file of its own; one whose log is gone is only advice."""
+        """Read again from the healer's log, as it has no file of its own; a hint whose log is gone is only advice."""
         return logged_hint(self._folder, record.file, self._read_heal) if record.target == HINT else ""
 
     def _fold(self, ref: str, task: str, patches: Sequence[PatchRecord]) -> tuple[str, str]:
         """What the task reads, and what the file on disk is or is about to become.
 
-        A patch written in place is folded only while the file is as it was before: afterwards the file has it, or a
-        person has taken the file over.
+        A patch written in place is applied here only while the file is as it was before: afterwards the file contains
+        it, or a person has changed the file.
         """
         text = disk = self._base.read_text(ref if ".." in ref else plain_path(ref))
         for stored in self._active(plain_path(ref), task, patches):
@@ -122,7 +122,7 @@ class PatchedPrompts:
             data = json.loads(path.read_bytes())
             stored = _Stored(data["operation"], data["content"], data.get("before"))
         except (OSError, ValueError, KeyError, TypeError) as error:
-            message = f"the text of {record.id} cannot be read; take it back: ganger patches --undo {record.id}"
+            message = f"the text of {record.id} cannot be read; undo it: ganger patches --undo {record.id}"
             raise InputError(str(path), [Fault("", "FILE_NOT_FOUND", message)]) from error
         return stored
 
@@ -131,7 +131,7 @@ class PatchedPrompts:
     def keep(self, planned: Sequence[Planned], number: int, log: str, patches: Sequence[PatchRecord]) -> KeptPrompts:
         """Puts a round's patches on disk, each on top of those before it; `log` is the healer's, below the run folder.
 
-        `patches` are all of the run so far, also those undone: numbers are never used twice.
+        `patches` are all of the run so far, including undone ones: numbers are never used twice.
         """
         known = list(patches)
         applied: list[PatchApplied] = []
@@ -205,13 +205,13 @@ class PatchedPrompts:
     # --- the user's own files ---------------------------------------------------------------------------------------
 
     def in_place_write(self, record: PatchRecord) -> Write | None:
-        """What brings an in-place patch into the user's file; None when there is nothing to write or the file has
-        changed since. Harmless to ask again: until it has landed the patch is folded into the prompts."""
+        """The edit that writes an in-place patch into the user's file; None if there is nothing to write or the file
+        has changed since. Harmless to ask again: until it is written, the patch is applied in the prompts."""
         before, after = self._sides(record)
         return None if record.undone else self._replacement(record.path, before, after)
 
     def undo_write(self, record: PatchRecord) -> Write | None:
-        """What takes an in-place patch out of the user's file again; None when the file is not as the patch left it."""
+        """The edit that removes an in-place patch from the user's file; None if the patch's text is not in place."""
         before, after = self._sides(record)
         return self._replacement(record.path, after, before)
 

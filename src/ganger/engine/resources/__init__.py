@@ -1,1 +1,1 @@
-"""What every attempt of a run uses."""
+"""What all attempts of a run use."""

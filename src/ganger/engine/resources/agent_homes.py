@@ -1,6 +1,6 @@
-"""Homes of agents: a folder for each task and agent that outlives its processes, so that a session can go on.
+"""Homes of agents: a folder for each task and agent that outlives its processes, so that a session can continue.
 
-An agent owns its home while it works and is not trusted with it: nothing there is followed when Ganger writes.
+An agent owns its home while it works and is not trusted with it: Ganger follows no link there when it writes.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
-# There is nothing, or something that is no folder; with any other error a session could be lost by clearing it away.
+# Nothing is there, or something that is not a folder; after any other error, clearing it could lose a session.
 _IN_THE_WAY = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
-# No task's or agent's name has a "+" in a file's name.
+# No task's or agent's name has a "+" in its file name.
 _LIST = "+files"
 _LONGEST_LIST = 1024 * 1024
 _NOTHING: Mapping[str, bytes] = {}
@@ -33,7 +33,7 @@ Clear = Callable[[int, str], None]
 
 
 class Homes:
-    """The homes of one run. `shared` is for what all agents of a kind may read; it is never given away."""
+    """The homes of one run. `shared` is for what all agents of a kind may read; agents never own it."""
 
     def __init__(self, folder: Path, shared: Path, discard: Callable[[Path], object]) -> None:
         """`discard` removes whatever is at a path, however it was made."""
@@ -51,10 +51,10 @@ class Homes:
         fresh: bool = False,
         own: Mapping[str, bytes] = _NOTHING,
     ) -> None:
-        """Makes it and writes the agent's own settings; what stands in the way, also a link it left, is replaced.
+        """Makes it and writes the agent's own settings; anything in the way, including links it left, is replaced.
 
-        `fresh`: no session goes on in it, so nothing that an earlier process left there is kept. `own`: files of its
-        session, which are written too and never forgotten.
+        `fresh`: no session continues in it, so nothing that an earlier process left there is kept. `own`: files of its
+        session, which are written too and are not on the list of what is removed.
         """
         with named_os_errors(home):
             if fresh:
@@ -70,7 +70,7 @@ class Homes:
         self._folder.mkdir(mode=0o711, exist_ok=True)
         above = os.open(self._folder, _FOLDER)
         try:
-            # First the list: whoever finds it knows what may be there, whatever dies when.
+            # The list comes first: it names what may be there, whenever a process dies.
             self._write(above, PurePosixPath(_beside(home).name), json.dumps(list(files)).encode(), None)
         except BaseException:
             os.close(above)
@@ -95,7 +95,7 @@ class Homes:
             self._discard(home)
 
     def sweep(self, working: Collection[str], waiting: Collection[str]) -> None:
-        """Ends all homes but those of tasks whose agent works, or whose session may go on."""
+        """Removes all homes except those of tasks whose agent works, or whose session may continue."""
         at_work, kept = {file_stem(name) for name in working}, {file_stem(name) for name in waiting}
         for home in self._homes("*@*"):
             owner = home.name.rpartition("@")[0]
@@ -110,14 +110,14 @@ class Homes:
             self.discard(_beside(home))
 
     def _homes(self, pattern: str) -> list[Path]:
-        """Also those of which only the list is left."""
+        """Also homes of which only the list is left."""
         try:
             return sorted({self._folder / found.name.removesuffix(_LIST) for found in self._folder.glob(pattern)})
         except OSError:
             return []
 
     def forget(self, home: Path) -> None:
-        """What was put there, a login among it, is in the home only while the agent works."""
+        """What was put there, a login included, is in the home only while the agent works."""
         try:
             self._forget(home)
         except PermissionError:
@@ -160,12 +160,12 @@ class Homes:
 
 
 def _beside(home: Path) -> Path:
-    """The list of what was put into a home, where an agent within walls cannot reach it."""
+    """The list of what was put into a home, where a sandboxed agent cannot reach it."""
     return home.with_name(home.name + _LIST)
 
 
 def _listed(home: Path) -> list[str]:
-    """An agent without walls may have put anything in its place."""
+    """An agent without a sandbox may have replaced it with anything."""
     try:
         with open(os.open(_beside(home), _READ), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -177,11 +177,11 @@ def _listed(home: Path) -> list[str]:
 
 
 def _inside(name: str) -> PurePosixPath:
-    """A name from a config may lead anywhere, also to the operator's own file of that name."""
+    """A name from a configuration may lead anywhere, including the operator's own file of that name."""
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or not path.name:
         raise GangerError(
-            f"{name!r} is no path inside a home",
+            f"{name!r} is not a path inside a home",
             hint="name files in home_files relative to your home, such as .tool/login.json",
             code="NOT_WRITABLE",
         )
@@ -189,7 +189,7 @@ def _inside(name: str) -> PurePosixPath:
 
 
 def _descend(folder: int, parts: tuple[str, ...], *, clear: Clear | None = None, owner: Owner = None) -> int:
-    """Consumes `folder`. With `clear`, which removes what is in the way, folders that are missing are made."""
+    """Consumes `folder`. With `clear`, which removes what is in the way, missing folders are created."""
     for part in parts:
         try:
             try:

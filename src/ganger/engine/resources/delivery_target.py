@@ -1,4 +1,4 @@
-"""How the changes of one repository leave the machine: its remote, its forge, and what is said there."""
+"""How the changes of one repository leave the machine: its remote, its forge, and what Ganger writes there."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ Mask = Callable[[str], tuple[str, tuple[str, ...]]]
 
 @dataclass(frozen=True, slots=True)
 class DeliveryTarget:
-    """`mask` takes secrets out of a text and says which kinds there were. `prove_mirror` asks whether the mirror has a
-    commit of a branch; the sentence says what it answered. `poll_sec` and `poll_most_sec` are the shortest and the
+    """`mask` removes secrets from a text and says which kinds there were. `prove_mirror` asks whether the mirror has a
+    commit of a branch; the sentence is the answer. `poll_sec` and `poll_most_sec` are the shortest and the
     longest time between two looks at CI. `jobs` are the launcher's keys of CI that runs here. `remarks`: Ganger
-    comments on its change requests. `fork` is where the branches of change requests go, if not to the remote; `target`
-    is the branch that is never there."""
+    comments on its change requests. `fork` is where the branches of change requests go, if not to the remote; the
+    `target` branch is never there."""
 
     name: str
     remote: Remote
@@ -37,10 +37,10 @@ class DeliveryTarget:
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Those without which nothing gets out; a folder is on none."""
+        """The hosts without which nothing can be delivered; a folder has none."""
         used = (self.remote, self.fork, self.forge)
         return tuple(dict.fromkeys(one.host for one in used if one is not None and one.host))
 
     def place_of(self, branch: str) -> Remote:
-        """Who has this branch."""
+        """The owner of the repository that has this branch."""
         return self.remote if self.fork is None or branch in ("", self.target) else self.fork

@@ -1,4 +1,4 @@
-"""Turns on one shared folder: changing it is done alone, checking it unchanged may be done side by side."""
+"""Access to one shared folder: one writer at a time, or several readers that check it unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of running attempts at this moment and dies with the lead: who is heard, since when, who waits."""
+"""What is known only at this moment about running attempts, and ends with the lead: activity, times, waiters."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ganger.core.scheduling.health import HealthWatch
 from ganger.core.signs import Heard
 from ganger.ports import Exit, Facts, Running
 
-# Of the time between two beats that was asked for: sooner is no second beat, later breaks the habit.
+# Shares of the requested time between two heartbeats: sooner is not a second one, later ends the regular rhythm.
 _TOO_SOON, _TOO_LATE = 0.3, 2.5
 
 
 class LogActivity(Protocol):
-    """Who listens to an agent's output."""
+    """Reads an agent's output."""
 
     @property
     def heard(self) -> Heard: ...
@@ -32,19 +32,19 @@ class LogActivity(Protocol):
     def asks(self) -> str: ...
 
     def look(self) -> bool:
-        """Takes in what is new."""
+        """Reads what is new."""
 
 
 class FolderActivity(Protocol):
-    """Who looks at a folder, now and then."""
+    """Looks at a folder from time to time."""
 
     def look(self, now: float) -> float:
-        """The moment of the last look that found a change; 0 when there was none."""
+        """The time of the last look that found a change; 0 if there was none."""
 
 
 @dataclass(slots=True)
 class LiveAttempt:
-    """One attempt whose worker is at work. Times are the clock's that never goes back."""
+    """One attempt whose worker is at work. Times are those of the monotonic clock."""
 
     task: str
     attempt: int
@@ -86,7 +86,7 @@ class LiveAttempt:
     files_seen: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def beat(self, now: float, every_sec: float) -> None:
-        """Beats in time make a habit; one that comes late breaks it, and a flurry is one beat."""
+        """Heartbeats on time count as regular; a late one ends that, and several at once count as one."""
         since, self.beat_at = now - self.counted_at, now
         if self.beats and since < _TOO_SOON * every_sec:
             return
@@ -94,21 +94,21 @@ class LiveAttempt:
         self.counted_at = now
 
     def spoke(self, now: float) -> None:
-        """Any other word is a sign, but no beat."""
+        """Any other message is a sign of life, but not a heartbeat."""
         self.beat_at = max(self.beat_at, now)
 
     def finish(self, ended: Exit) -> None:
-        """For a worker that is nobody's child: there is nothing more to wait for."""
+        """For a worker that is not Ganger's child process: there is nothing more to wait for."""
         if self.over is not None and not self.over.done():
             self.over.set_result(ended)
 
 
 async def _nothing_left(_post: LiveAttempt, _ended: Exit) -> None:
-    """Where nobody can reach the lead, nobody leaves anything."""
+    """If no worker can reach the lead, there is nothing to read."""
 
 
 class LiveAttempts:
-    """All of them, by task. `take_rest` takes in what a worker that has ended said last."""
+    """All of them, by task. `take_rest` reads the last messages of a worker that has ended."""
 
     def __init__(self) -> None:
         self._posts: dict[str, LiveAttempt] = {}

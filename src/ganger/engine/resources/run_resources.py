@@ -1,4 +1,4 @@
-"""What every attempt of a run uses, put together once."""
+"""What all attempts of a run use, put together once."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Stronger:
 
 
 class Outside(Protocol):
-    """Who tells programs and people outside what happens; never in anybody's way."""
+    """Tells outside programs and people what happens; never delays the run."""
 
     def on_event(self, recorded: Recorded) -> None: ...
 
@@ -53,7 +53,7 @@ class Outside(Protocol):
 
 
 class Doorbell(Protocol):
-    """Where a forge says that there is news."""
+    """Where a forge announces news."""
 
     async def open(self) -> None: ...
 
@@ -62,7 +62,7 @@ class Doorbell(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WorkerProgram:
-    """How a confined agent calls `ganger worker`: a folder with a small program, and what that must be able to read."""
+    """How a sandboxed agent calls `ganger worker`: a folder with a small program, and what that needs to read."""
 
     folder: Path
     needs: tuple[Path, ...] = ()
@@ -70,10 +70,10 @@ class WorkerProgram:
 
 @dataclass(frozen=True)
 class RunResources:
-    """`repositories` are there in the git modes, by the name tasks know them; `outlets` are how they reach the outside;
-    `watch` and `fixed` are there in direct mode. `agents` are by role; `strong` are those a role
-    has for tasks that need a stronger model, `fallback` those that take over where the usual one stalls. `reading`
-    gives one that knows the output of another `NAME/KIND`. `shown` takes secrets out of what agents say."""
+    """`repositories` are set in the git modes, by the names that tasks use; `outlets` are how their changes leave the
+    machine; `watch` and `fixed` are set in direct mode. `agents` are by role; `strong` are those a role
+    has for tasks that need a stronger model, `fallback` those that take over if the usual one stalls. `reading`
+    gives the agent that reads the output of another `NAME/KIND`. `shown` removes secrets from what agents say."""
 
     journal: Journal
     folder: RunFolder
@@ -124,11 +124,11 @@ class RunResources:
 
     @property
     def masked(self) -> Callable[[str], str]:
-        """A text without what was handed to agents and checks."""
+        """A text without what was passed to agents and checks."""
         return self.journal.masker.text
 
     def agent_of(self, spec: TaskSpec, task: TaskState | None = None, policy: Policy | None = None) -> Agent:
-        """Who works on a task: the role's agent, a stronger one, or another once that one stalled too often."""
+        """The agent that works on a task: the role's, a stronger one, or another one if that stalled too often."""
         if task is not None and policy is not None and spec.role in self.fallback and is_reassigned(task, policy):
             return self.fallback[spec.role]
         strong = self.strong.get(spec.role)

@@ -1,4 +1,4 @@
-"""Tokens of the worker protocol: made from a key that only the lead and the operator can read, kept nowhere."""
+"""Tokens of the worker protocol: derived from a key that only the lead and the operator can read, stored nowhere."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _WORKER, _JOIN = "w1", "j1"
 
 @dataclass(frozen=True, slots=True)
 class Badge:
-    """Who speaks: the worker of the attempt with this fence, or, without one, somebody who may ask for a task."""
+    """Whose token it is: the worker's of the attempt with this fence, or, without one, a session's that may ask for a
+    task."""
 
     fence: str = ""
 
@@ -32,7 +33,7 @@ class WorkerTokens:
 
     @classmethod
     def of(cls, file: Path) -> WorkerTokens:
-        """The run's own; made when there is none. Who can read the file may ask for tasks."""
+        """The run's own key; made if there is none. Anyone who can read the file may ask for tasks."""
         with named_os_errors(file):
             try:
                 key = bytes.fromhex(file.read_text(encoding="ascii"))

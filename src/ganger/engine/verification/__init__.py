@@ -1,1 +1,1 @@
-"""Checks run on a folder, and what a green one proves."""
+"""Runs checks on a folder, and finds out what a green check proves."""

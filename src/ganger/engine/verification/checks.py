@@ -49,7 +49,7 @@ _MOST_NAMED = 20
 
 @dataclass(frozen=True)
 class Checks:
-    """The operator's checks, and with what they run."""
+    """The operator's checks, and what they run with."""
 
     profiles: Mapping[str, Profile]
     tiers: Mapping[str, str]
@@ -81,26 +81,26 @@ class Checks:
         return {name.removeprefix(prefix): text for name, text in self.expect.items() if name.startswith(prefix)}
 
     def commands(self, profile: str) -> tuple[str, ...]:
-        """What will judge a change, as the safeguards need to know it: where it runs belongs to it."""
+        """What will judge a change, as the safeguards need to know it, including the folders it runs in."""
         return commands_of(self.profiles[profile])
 
     def typed(self, profile: str, name: str) -> str:
-        """The command of a step as it was typed, with where it runs."""
+        """The command of a step as it was typed, with its folder."""
         steps = self.profiles[profile].steps
         return next((c for step, c in zip(steps, self.commands(profile), strict=True) if step.name == name), "")
 
     def explained(self, verdict: Verdict, profile: str, log: Path, folder: Path | None) -> Verdict:
-        """A red verdict with what its log tells; blocks while that is read."""
+        """A red verdict with what its log says; blocks while it reads the log."""
         if verdict.failed is None:
             return verdict
         printed = output_of(log, verdict.failed, FIRST_CHARS, LAST_CHARS)
-        # Masked before it is cut: half a key is not known for one.
+        # Masked before it is cut: half a key would not be recognised.
         told = note_of(telling(self.shown(self.masker.text(printed)), str(folder or "")))
         says = self.shown(self.masker.text(verdict.failed.first_error))
         return replace(verdict, command=self.typed(profile, verdict.failed.name), says=says, told=told)
 
     def missing_program(self, profile: str) -> WhyRed | None:
-        """A program of a blocking step that is not on PATH, where no change could have put it: nothing would pass."""
+        """A program of a blocking step that is not on PATH, and that no change could provide: nothing would pass."""
         path = self.env.get("PATH")
         for step in self.steps(profile):
             for program in _programs(step.cmd) if step.blocks else ():
@@ -113,7 +113,7 @@ class Checks:
         return None
 
     def evidence(self, tree: str, profile: str) -> str:
-        """The same tree, commands and tools give the same verdict: the name under which one is kept."""
+        """The same tree, commands and tools give the same verdict: the name under which it is kept."""
         steps = self.steps(profile)
         told = [(s.name, s.cmd, s.cwd or "", s.timeout_sec, s.tier.value, s.blocks) for s in steps]
         tools = sorted({_tool(word, self.env.get("PATH")) for s in steps for word in _programs(s.cmd)})
@@ -134,10 +134,10 @@ class Checks:
         made: Collection[str] = (),
         proof: Proof | None = None,
     ) -> Verdict:
-        """The verdict of a profile on a folder; raises VerificationLost when the keeper died again and again.
+        """The verdict of a profile on a folder; raises VerificationLost if the keeper keeps dying.
 
-        `fixed` is what the checks may read in it and no more; `made` is what these checks made themselves before.
-        `proof`: what a green verdict is held against before it counts.
+        `fixed` is what the checks may only read in it; `made` is what these checks created themselves before.
+        `proof`: what a green verdict is compared with before it counts.
         """
         for number in range(_TRIES):
             job = Job(profile, folder, log, gate, f"{key}.{number}", named, fixed, made)
@@ -157,7 +157,7 @@ class Checks:
     async def count(
         self, profile: str, *, folder: Path, log: Path, gate: StopGuard, key: str, readable: tuple[Path, ...] = ()
     ) -> ProfileCensus:
-        """What the known runners of a profile report on a folder, whatever the verdict; every step is run."""
+        """What the known runners of a profile report on a folder, whatever the verdict; every step runs."""
         job = Job(profile, folder, log, gate, key, {})
         with self.reported(folder, readable) as reported:
             verdict = await self._steps(job, reported, keep_going=True)
@@ -187,7 +187,7 @@ class Checks:
             yield ReportedRun(self.runners, folder, reports, readable)
 
     async def steps_until(self, job: Job, last: str, reported: ReportedRun | None) -> Verdict:
-        """The steps as far as the one of this name."""
+        """The steps up to the one of this name."""
         names = [step.name for step in self.steps(job.profile)]
         return await self._steps(job, reported, most=names.index(last) + 1)
 
@@ -229,7 +229,7 @@ class Checks:
         return Room(writable=(folder,), readable=(*self.readable, *readable))
 
     def _hinted(self, verdict: Verdict, job: Job) -> Verdict:
-        """Red, perhaps for want of something that the sandbox keeps away."""
+        """Red, perhaps because the sandbox hides something that it needs."""
         bad = verdict.failed
         if bad is None or bad.outcome != "failed":
             return verdict
@@ -240,7 +240,7 @@ class Checks:
         return replace(verdict, hint=hint)
 
     def _lacking(self, verdict: Verdict, log: Path) -> Verdict:
-        """Red, perhaps for want of a variable that was not passed on: their names are told, and the one it asks for."""
+        """Red, perhaps because a variable was not passed on: names them, and the one that the check asks for."""
         if not self.withheld or verdict.failed is None:
             return verdict
         names = ", ".join(self.withheld[:_MOST_NAMED]) + (", …" if len(self.withheld) > _MOST_NAMED else "")
@@ -261,7 +261,7 @@ def commands_of(profile: Profile) -> tuple[str, ...]:
 
 
 def _without_trust(verdict: Verdict, altered: tuple[str, ...]) -> Verdict:
-    """A pass during which the checked code rewrote what judges it is none."""
+    """A pass does not count if the checked code rewrote what judges it."""
     if not altered or not verdict.steps:
         return verdict
     last = verdict.steps[-1]
@@ -291,9 +291,9 @@ def _tool(program: str, path: str | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WhyRed:
-    """A red verdict in words: its class, what it is recognised by, a sentence, and a note for the next attempt.
+    """A red verdict in words: its class, its signal, a sentence, and a note for the next attempt.
 
-    `goes_on`: whoever made the change can mend it. `refused`: nothing of the change is to be taken over."""
+    `goes_on`: the author of the change can fix it. `refused`: nothing of the change may be taken over."""
 
     failure_class: FailureClass
     signal: str
@@ -334,7 +334,7 @@ def why_red(verdict: Verdict, *, where: str = "") -> WhyRed:
 
 
 def _red_note(verdict: Verdict, where: str, how: str) -> str:
-    """What whoever tries again needs to know: the command, how it ended, which tests failed, and why."""
+    """What the next attempt needs to know: the command, how it ended, which tests failed, and why."""
     step = verdict.failed
     assert step is not None
     parts = [f"The change was not accepted: the project's check `{step.name}` failed{where} ({how})."]
@@ -347,7 +347,7 @@ def _red_note(verdict: Verdict, where: str, how: str) -> str:
 
 
 def recorded_verdict(task: TaskState, profile: Profile) -> Verdict:
-    """A red verdict that was recorded, although what follows from it was not."""
+    """A red verdict that was recorded before its consequences were."""
     commands = {step.name: step.cmd for step in profile.steps}
     found = [
         StepResult(

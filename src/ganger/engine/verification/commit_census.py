@@ -1,4 +1,4 @@
-"""The census of a commit: taken once for each tree and profile, in a fresh checkout, and kept by evidence."""
+"""The census of a commit: taken once for each tree and profile, in a fresh checkout, and stored as evidence."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ganger.ports import Repository
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A commit that is verified, the one below it, and whose change it is."""
+    """A verified commit, its base, and the author of its change."""
 
     commit: str
     base: str
@@ -35,12 +35,12 @@ class Censuses:
         self._taking: dict[str, asyncio.Lock] = {}
 
     def keep(self, evidence: str, census: ProfileCensus) -> None:
-        """A candidate that is merged is the base of the next one."""
+        """A merged candidate is the base of the next one."""
         if tells_anything(census):
             self._files.save(evidence, census)
 
     def proof(self, candidate: Candidate, profile: str, gate: StopGuard) -> Proof:
-        """What the verdict on a candidate is held against."""
+        """What the verdict on a candidate is compared with."""
         evidence = self._checks.evidence(candidate.base_tree, profile)
 
         async def base() -> ProfileCensus:
@@ -68,7 +68,7 @@ class Censuses:
             await self._repository.drop_checkout(name)
 
     async def _of(self, evidence: str, commit: str, profile: str, gate: StopGuard) -> ProfileCensus:
-        """Run now, unless somebody did before or does at this moment."""
+        """Runs it now, unless that was done before or is being done."""
         async with self._taking.setdefault(evidence, asyncio.Lock()):
             known = self._files.load(evidence)
             if known is None:

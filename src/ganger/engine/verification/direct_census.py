@@ -1,4 +1,4 @@
-"""The census in direct mode: the project without a change is a copy in which that change is put back."""
+"""The census in direct mode: the project without a change is a copy in which that change is undone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Originals = Mapping[str, bytes | None]
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A change in the project's own folder: its files, as they were before it (None: they were not there)."""
+    """A change in the project's own folder: its files, as they were before it (None: they did not exist)."""
 
     originals: Originals
     may_change_tests: bool = False
@@ -28,7 +28,7 @@ class Edit:
 
 
 class DirectCensuses:
-    """Kept by what the folder held, so that the census of a change that stayed is the base of the next one."""
+    """Kept by what the folder held, so that the census of an accepted change is the base of the next one."""
 
     def __init__(self, checks: Checks, copies: Copies, run: Path) -> None:
         self._checks, self._copies = checks, copies
@@ -40,7 +40,7 @@ class DirectCensuses:
             self._files.save(evidence, census)
 
     async def _evidence(self, originals: Originals, profile: str) -> str:
-        """Empty where the project is too large to be looked at."""
+        """Empty if the project is too large to examine."""
         identity = await asyncio.to_thread(self._copies.identity, originals)
         return "" if identity is None else self._checks.evidence(identity, profile)
 

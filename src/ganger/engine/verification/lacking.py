@@ -1,7 +1,7 @@
-"""A check that could not run: whether the change is to blame or the environment, and which setting mends it.
+"""A check that could not run: whether the change or the environment is to blame, and which setting fixes it.
 
-What a program prints may be a worker's invention. So the same steps are run without the change: what is missing there
-too is the environment's fault, what is missing only with the change is the worker's.
+A worker may have invented what a program prints. So the same steps run without the change: what is missing there too is
+the environment's fault, what is missing only with the change is the worker's.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Lacking:
         self.checks, self.job, self.proof = checks, job, proof
 
     async def judge(self, verdict: Verdict) -> Verdict:
-        """A step that stays `not_started` could not run for a reason outside the change, and one that keeps its lack of
-        kind `signal` is ended without the change as well; any other has failed."""
+        """A step that stays `not_started` could not run for a reason outside the change. A step that keeps its lack of
+        kind `signal` is ended by a signal without the change as well. Any other step has failed."""
         bad = verdict.failed
         if bad is None or bad.lack is None:
             return verdict
@@ -77,7 +77,7 @@ class Lacking:
         return alone.failed is not None and alone.failed.name == bad.name and lack.is_same(alone.failed.lack)
 
     def _is_the_changes_own(self, lack: Lack) -> bool:
-        """What the change touches, and what its task is to make, is the worker's."""
+        """What the change touches, and what its task must create, is the worker's responsibility."""
         if lack.kind not in ("program", "folder") or self.proof is None:
             return False
         name = os.path.normpath(lack.name)
@@ -87,7 +87,7 @@ class Lacking:
         )
 
     def _is_seen_missing(self, lack: Lack) -> bool:
-        """Where nothing can be compared, only what Ganger can look at itself counts."""
+        """If nothing can be compared, only what Ganger can check itself counts."""
         if lack.kind == "sandbox":
             return True
         if lack.kind == "folder":
@@ -98,13 +98,13 @@ class Lacking:
             return shutil.which(lack.name, path=self.checks.env.get("PATH")) is None
         return self.proof is not None and not self._place(lack.name).exists()
 
-    # --- what mends it ----------------------------------------------------------------------------------------------
+    # --- how to fix it ----------------------------------------------------------------------------------------------
 
     def _remedy(self, lack: Lack) -> str:
         if lack.kind == "disk":
             return f"free some space for {self.job.folder.parent}, then ganger run"
         if lack.kind == "sandbox":
-            return "ganger doctor tells what stands in its way"
+            return "ganger doctor says what prevents it"
         if lack.kind == "module":
             return f"install {lack.name} for the Python of the check, or correct the step"
         if lack.kind == "library":
@@ -115,7 +115,7 @@ class Lacking:
         named = "/" in lack.name or lack.kind == "folder"
         if named and self.checks.project is not None and os.path.lexists(self.checks.project / lack.name):
             top = os.path.normpath(lack.name).partition("/")[0]
-            return f'it lies in your project and not in what git has: linked = ["{top}"] or copied under [workspace]'
+            return f'it is in your project and not tracked by git: linked = ["{top}"] or copied under [workspace]'
         if lack.there:
             return "make it a program this machine can run (chmod +x, its #! line), or correct the step"
         return "install it or correct the step" if not named else "add it to the project or correct the step"
@@ -130,8 +130,8 @@ class Lacking:
         room = self.checks.room(self.job.folder, self.job.readable)
         for place in _way(begin):
             if not os.path.lexists(place):
-                return f"it leads to {place}, which is not there: make it anew" if place != begin else ""
-            # Where a link leads is the next place on the way.
+                return f"it leads to {place}, which does not exist: recreate it" if place != begin else ""
+            # A link's target is the next place on the way.
             if not self.checks.sandbox.shows(place.parent if place.is_symlink() else place, launch, room):
                 return is_hidden(place)
         return ""
@@ -203,7 +203,7 @@ def is_hidden(place: Path) -> str:
 
 
 def hint_at(line: str, sandbox: Sandbox, launch: Launch, room: Room, network: str, around: str = "") -> str:
-    """For a person, never for an agent: it tells what is on the machine. `around` is what the line is taken from."""
+    """For a person, never for an agent: it says what is on the machine. `around` is the text around the line."""
     for path in absent_paths(line, around):
         place = Path(path)
         if _is_there(place) and not sandbox.shows(place, launch, room):
@@ -219,5 +219,5 @@ def _is_there(place: Path) -> bool:
 
 
 def plain_launch(folder: Path, path: str) -> Launch:
-    """Of no program: enough to ask what is seen from a folder."""
+    """For no program: enough to ask what is visible from a folder."""
     return Launch("", ("",), folder, {"PATH": path}, None, folder / "log", None)

@@ -1,8 +1,8 @@
-"""What a green check proves: that every test that ran before has run again, and that a failing test is reported so.
+"""What a green check proves: every test that ran before has run again, and a failing test is reported as failing.
 
 Exit code 0 alone proves little: code under test can end the process that runs the tests, or change the runner. Known
-runners therefore report their tests by name, before the change and with it; and in a copy of the project tests are
-planted that must be reported as failing.
+runners therefore report their tests by name, before the change and with it; and tests that must be reported as failing
+are planted in a copy of the project.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from ganger.ports.runners import KnownRunner, Planting, RunnerCall, Runners
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LARGEST_OUTPUT = 64 << 20
 _MOST_KEPT = 64
-# A test that fails by chance is one of few; many are broken.
+# Few tests fail by chance; if many fail, the change is broken.
 MOST_FLAKY = 3
 
 
 @dataclass(frozen=True, slots=True)
 class CommandCensus:
-    """What one command of a check came to. `census` is None where its runner left no report."""
+    """The result of one command of a check. `census` is None if its runner left no report."""
 
     census: TestCensus | None
     succeeded: bool
@@ -40,7 +40,7 @@ ProfileCensus = Mapping[str, CommandCensus]
 
 
 def check_folder() -> str:
-    """A name that tells nobody what is checked there, or why."""
+    """A name that reveals neither what is checked there nor why."""
     return secrets.token_hex(8)
 
 
@@ -54,12 +54,12 @@ Copied = tuple[Path, tuple[Path, ...]]
 
 @dataclass(frozen=True)
 class Proof:
-    """What a verdict on one change is held against.
+    """What a verdict on one change is compared with.
 
-    `base` runs the checks without the change, unless that was done before; `known` only looks. `copy` makes the project
-    with the change anew, for planting, and gives None where there is no place for that. `may_swap`: the checked folder
-    is made for this check alone, so that the copy may take its place. `without` is the project without the change, and
-    None where there is no place for that. `promised` is what the change was to make.
+    `base` runs the checks without the change, unless that was done before; `known` only looks it up. `copy` makes a new
+    copy of the project with the change, for planting, and gives None if there is no place for one. `may_swap`: the
+    checked folder exists for this check alone, so the copy may take its place. `without` is the project without the
+    change, and None if there is no place for that. `promised` is what the change was to create.
     """
 
     base: Callable[[], Awaitable[ProfileCensus]]
@@ -74,7 +74,7 @@ class Proof:
 
 @dataclass
 class ReportedRun:
-    """Follows the commands of one verification in one folder. `calls` are those a known runner may be behind,
+    """Observes the commands of one verification in one folder. `calls` are those that may start a known runner,
     `readable` are folders outside that they need."""
 
     runners: Runners
@@ -102,7 +102,7 @@ class ReportedRun:
             self.seconds[key] = seconds
 
     def _read(self, runner: KnownRunner, key: str, output: str) -> TestCensus | None:
-        """Whoever wrote the report is not trusted: one that cannot be read is none."""
+        """The author of a report is not trusted: an unreadable report counts as none."""
         try:
             return runner.read(self._reports[key], output, self.root)
         except (ValueError, TypeError, KeyError, AttributeError, OSError, RecursionError):
@@ -120,7 +120,7 @@ def _output(log: Path, offset: int) -> str:
 
 @contextlib.contextmanager
 def report_folder(above: Path, owner_of: Path) -> Iterator[Path]:
-    """Where runners write their reports: a folder for one check, of whoever owns the folder it runs in."""
+    """Where runners write their reports: a folder for one check, owned by the owner of the folder it runs in."""
     folder = above / f"reports-{secrets.token_hex(8)}"
     with named_os_errors(folder):
         folder.mkdir(mode=0o700, parents=True)
@@ -138,7 +138,7 @@ def report_folder(above: Path, owner_of: Path) -> Iterator[Path]:
 
 @dataclass(frozen=True, slots=True)
 class Unproved:
-    """Why a green check is not believed. `names` are the tests it is about, where it is about some."""
+    """Why a green check is not accepted. `names` are the tests concerned, if there are any."""
 
     key: str
     code: str
@@ -147,7 +147,7 @@ class Unproved:
 
 
 def unproved(base: ProfileCensus, reported: ReportedRun, *, may_change_tests: bool) -> list[Unproved]:
-    """What the report of each command lacks, beside that of the same command without the change."""
+    """What the report of each command lacks, compared with the same command without the change."""
     found = (
         _unproved(key, runner, base.get(key), reported.seen[key], may_change_tests=may_change_tests)
         for key, runner in reported.found.items()
@@ -161,7 +161,7 @@ def _unproved(
 ) -> Unproved | None:
     census = was.census if was is not None else None
     if now.census is None:
-        # On trusted code it ended well and told nothing: it cannot.
+        # It succeeded on trusted code and reported nothing: it cannot report here.
         never = was is not None and was.succeeded and census is None
         if never or (not runner.certain and census is None):
             return None
@@ -192,7 +192,7 @@ def mended(base: TestCensus | None, now: TestCensus) -> frozenset[str]:
 
 
 def chance_failures(base: ProfileCensus, reported: ReportedRun) -> tuple[str, ...]:
-    """The tests that failed, if they are few and all of them passed without the change: it may be chance."""
+    """The tests that failed, if they are few and all passed without the change: it may be chance."""
     names: list[str] = []
     for key, now in reported.seen.items():
         was = base.get(key)
@@ -211,9 +211,9 @@ def chance_failures(base: ProfileCensus, reported: ReportedRun) -> tuple[str, ..
 
 @dataclass(frozen=True, slots=True)
 class PlantedOutcome:
-    """What became of planted tests: how many were reported as failing, and those that were reported otherwise.
+    """The result of planted tests: how many were reported as failing, and those that were reported otherwise.
 
-    `broken` are tests that nobody touched, that had passed, and that did not pass beside planted ones.
+    `broken` are unchanged tests that had passed, and that did not pass beside planted ones.
     """
 
     red: int
@@ -224,8 +224,8 @@ class PlantedOutcome:
 def planted_outcome(
     planting: Planting, census: TestCensus, passed: Collection[str] = (), idle: Collection[str] = ()
 ) -> PlantedOutcome:
-    """`idle` are tests that did not pass without planted ones: a class that inherits one from another class, and skips
-    what it inherits, skips what was planted there as well."""
+    """`idle` are tests that did not pass without planted ones: a class that inherits a planted test from another class
+    and skips what it inherits skips the planted one as well."""
     red, green = 0, []
     for test in planting.tests:
         names = [name for name in census.tests if (name == test.mark if test.whole else test.mark in name)]
@@ -253,30 +253,30 @@ def _last_line(words: str) -> str:
 
 
 def _fails_as_planted(planting: Planting, words: str) -> bool:
-    """A class that inherits a test fails where it was planted; nobody but that planted line knows its words."""
+    """A class that inherits a test fails where it was planted; only that planted line has its words."""
     return any(test.words and test.words in words for test in planting.tests)
 
 
 def _is_broken(outcome: TestOutcome | None) -> bool:
-    """One that was not run at all was not chosen."""
+    """A test that was not run at all was not selected."""
     return outcome is not None and outcome is not TestOutcome.PASSED
 
 
 def new_test_files(census: TestCensus, base: TestCensus | None, files: Collection[str]) -> frozenset[str]:
-    """Files of the change that hold tests, none of which was there before."""
+    """Files of the change with tests, none of which existed before."""
     before = base.tests if base is not None else {}
     old = {file for name, file in census.files.items() if name in before}
     return frozenset(file for file in census.files.values() if file in files and file not in old)
 
 
 def remove_files(folder: Path, files: Collection[str]) -> None:
-    """From a copy nobody has seen yet."""
+    """From a copy that no code has seen yet."""
     for path in files:
         (folder / path).unlink(missing_ok=True)
 
 
 def write_planted(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Never through a link: what lies in the folder is an agent's word."""
+    """Never through a link: an agent controls what is in the folder."""
     for path, data in files.items():
         *above, name = path.split("/")
         fd = os.open(folder, _DIRECTORY)
@@ -336,7 +336,7 @@ class CensusFiles:
             self._forget_old()
 
     def _forget_old(self) -> None:
-        """Heads move on: only the newest are asked for again."""
+        """Heads move on: only the newest are needed again."""
         kept = sorted(self._folder.glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
         for path in kept[:-_MOST_KEPT]:
             path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Proving a green verdict: what the runners reported beside what they reported before, and tests that must fail."""
+"""Proving a green verdict: compares the runners' reports with earlier ones, and plants tests that must fail."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from ganger.ports.runners import CheckedChange, Planting, RunnerCall
 if TYPE_CHECKING:
     from ganger.engine.verification.checks import Checks
 
-# A check this short is run whole with planted tests in it; of a longer one only a part.
+# A check this short runs completely with planted tests in it; of a longer one only a part.
 _SHORT_SEC = 2.0
 _PATIENCE_SEC, _PATIENCE = 60.0, 3.0
 _LONGEST_SHOWN = 500
@@ -65,7 +65,7 @@ class Job:
 
 
 class Proving:
-    """Holds a verdict against what the runners reported, and against tests that must fail."""
+    """Compares a verdict with what the runners reported, and with tests that must fail."""
 
     def __init__(self, checks: Checks, job: Job, proof: Proof) -> None:
         self.checks, self.job, self.proof = checks, job, proof
@@ -125,7 +125,7 @@ class Proving:
         return _not_proved(verdict, lacking) if lacking is not None else replace(verdict, proof=told)
 
     async def _plant(self, reported: ReportedRun, base: ProfileCensus) -> tuple[Unproved | None, str]:
-        """What is not proved, the first of it, and what to say of it all."""
+        """What is not proved, the first of it, and the summary."""
         keys = [key for key, seen in reported.seen.items() if seen.succeeded and _has_passed(seen.census)]
         if not keys or not self.checks.planted or self.proof.copy is None or not _is_code(self.proof.files):
             return None, ""
@@ -160,7 +160,7 @@ class Proving:
 
 
 class _PlantedRun:
-    """Where failing tests of one command are planted: a fresh copy; with what was built, where that does not do."""
+    """Where failing tests of one command are planted: a new copy, or one with built files if that is not enough."""
 
     def __init__(
         self, proving: Proving, reported: ReportedRun, key: str, fresh: Path, readable: tuple[Path, ...]
@@ -177,7 +177,7 @@ class _PlantedRun:
         passed = [name for name, outcome in old.tests.items() if outcome is TestOutcome.PASSED]
         idle = old.tests.keys() - set(passed)
         if not proof.may_swap:
-            # The project's own folder is not its copy: only what passed in one before must do so again.
+            # The project's own folder is not its copy: only what passed in a copy before must do so again.
             passed = [name for name in passed if base is not None and base.tests.get(name) is TestOutcome.PASSED]
         remove_files(self.fresh, new)
         touched = CheckedChange(proof.files, mended(base, old))
@@ -209,7 +209,7 @@ class _PlantedRun:
         return await self._in_a_copy_that_may_not_do(planting, heard=heard)
 
     async def _in_a_copy_that_may_not_do(self, planting: Planting, *, heard: bool) -> tuple[Unproved | None, str]:
-        """Without the planted tests: a command that tells nothing in a copy either way proves nothing."""
+        """Without the planted tests: a command that reports nothing in a copy either way proves nothing."""
         untried = f"not tried with {self.runner.name}, which does not find them in a copy of the project"
         if heard:
             return None, untried
@@ -249,7 +249,7 @@ class _PlantedRun:
         return succeeded, inner.seen[self.key].census
 
     def _builds(self) -> list[RunnerCall]:
-        """The commands before it, where they build what it runs."""
+        """The commands before it, if they build what it runs."""
         calls = list(self.reported.calls.items())
         at = [key for key, _ in calls].index(self.key)
         return [call for _, call in calls[:at]] if self.runner.needs_build else []
@@ -273,7 +273,7 @@ def _is_code(files: tuple[str, ...]) -> bool:
 
 
 def _not_proved(verdict: Verdict, lacking: Unproved) -> Verdict:
-    """A pass that proves nothing is none."""
+    """A pass that proves nothing does not count."""
     name = lacking.key.rpartition(".")[0]
     steps = list(verdict.steps)
     at = next((place for place, step in enumerate(steps) if step.name == name), len(steps) - 1)

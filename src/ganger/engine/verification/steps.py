@@ -1,4 +1,4 @@
-"""The verifier's runner: runs the steps of a profile, one log for all of them, and gives the verdict."""
+"""Runs the steps of a profile, with one log for all of them, and gives the verdict."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _SHORTEST_TIMEOUT_SEC = 0.001
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """How one step went; `first_error` is the line a person would look at first, `output` where the log holds what it
-    printed.
+    """How one step ended; `first_error` is the line a person would look at first, `output` the place of its output in
+    the log.
 
     `lack` is what it seems to have lacked. Whether that is the environment's fault is decided later, see `lacking`:
-    what stays `not_started` then could not run with or without the change.
+    a step that stays `not_started` then could not run with or without the change.
     """
 
     name: str
@@ -54,7 +54,7 @@ class StepResult:
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """W05: how often a step may run again that was ended from outside or is spelt for another machine.
+    """W05: how often a step may run again that was ended from outside or is written for another machine.
 
     `retry_failed`: any step that fails.
     """
@@ -68,11 +68,11 @@ NO_RECOVERY = Recovery(0)
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What verification says. `failed` is the blocking step that failed. No steps at all is a pass.
+    """The result of verification. `failed` is the blocking step that failed. No steps at all is a pass.
 
-    `census` is what the known runners reported, and `proof` says in a few words what was held against it. Of a failed
-    step `command` is what was typed for it, `says` its first error, `told` what its log tells, both without secrets.
-    `hint` is the setting that may be behind a failure; it is for people only, as it tells what is on the machine.
+    `census` is what the known runners reported, and `proof` briefly says what it was compared with. Of a failed
+    step, `command` is what was typed for it, `says` its first error, `told` what its log says, both without secrets.
+    `hint` is the setting that may cause a failure; it is for people only, as it reveals what is on the machine.
     """
 
     passed: bool
@@ -111,7 +111,7 @@ def as_outcome(word: str) -> Outcome:
 
 
 class VerificationLost(Exception):
-    """The keeper died under a verification command; nothing was learnt, it has to run again."""
+    """The keeper died under a verification command; its result is unknown, it has to run again."""
 
 
 async def run_steps(
@@ -180,7 +180,7 @@ _SPELT_OTHERWISE = {"python": "python3", "python3": "python", "node": "nodejs", 
 
 
 def other_name(program: str) -> str:
-    """What a program is called on other machines; empty where it has one name."""
+    """What a program is called on other machines; empty if it has only one name."""
     return _SPELT_OTHERWISE.get(program, "")
 
 
@@ -189,7 +189,7 @@ def signal_of(result: StepResult) -> int:
 
 
 def _cure(cmd: str, result: StepResult, bench: _Bench) -> tuple[str, str]:
-    """What to run instead of a failed command, and why it may help; nothing when the failure is to be believed."""
+    """What to run instead of a failed command, and why that may help; nothing if the failure is real."""
     if result.lack is not None and result.lack.kind == "program":
         return _respelt(cmd, result.lack.name, bench)
     if result.outcome == "failed" and signal_of(result):
@@ -200,7 +200,7 @@ def _cure(cmd: str, result: StepResult, bench: _Bench) -> tuple[str, str]:
 
 
 def _respelt(cmd: str, lacking: str, bench: _Bench) -> tuple[str, str]:
-    """The command with the other name of a program that is called otherwise on this machine."""
+    """The command with the other name of a program that has another name on this machine."""
     script = parse_command(cmd, deny=bench.deny)
     named = [] if isinstance(script, CommandFault) else [step.argv[0] for step in script.steps]
     other = other_name(lacking)
@@ -276,7 +276,7 @@ async def _outcome(step: TieredStep, bench: _Bench, *, key: str) -> _StepEnd:
 
 
 def _failed(ended: Exit, output: str, workspace: Path, cwd: Path) -> _StepEnd:
-    """A program that the sandbox could not start has not failed: it did not begin, as where there is no sandbox."""
+    """A program that the sandbox could not start has not failed: it did not start, as without a sandbox."""
     unborn = never_began(ended.code, output)
     if unborn is not None:
         return _StepEnd("not_started", None, unborn.said, _from_the_top(unborn, workspace, cwd))
@@ -286,7 +286,7 @@ def _failed(ended: Exit, output: str, workspace: Path, cwd: Path) -> _StepEnd:
 
 
 def _from_the_top(lack: Lack, workspace: Path, cwd: Path) -> Lack:
-    """Files of the workspace are named as seen from its top, so that two workspaces can be compared."""
+    """Files of the workspace are named relative to its top, so that two workspaces can be compared."""
     if lack.kind != "program" or "/" not in lack.name:
         return lack
     full, top = os.path.normpath(cwd / lack.name), os.path.realpath(workspace)
@@ -332,7 +332,7 @@ class _NoDirectory:
 
 
 def step_directory(workspace: Path, *parts: str) -> Path | _NoDirectory:
-    """The real directory a command runs in; it never lies outside the workspace, by name or by link."""
+    """The real directory a command runs in; it is never outside the workspace, by name or by link."""
     shown = "/".join(part for part in parts if part != ".") or "."
     for part in parts:
         path = PurePosixPath(part)
@@ -351,7 +351,7 @@ def step_directory(workspace: Path, *parts: str) -> Path | _NoDirectory:
 
 
 def note_in(log_path: Path, text: str) -> None:
-    """A remark of Ganger's own in a verification's log."""
+    """A remark by Ganger in a verification's log."""
     write_line(log_path, f"=== {_shown(text)}")
 
 
@@ -372,13 +372,13 @@ def write_line(log_path: Path, line: str) -> None:
             raise DiskFullError(message, hint="Free some space, then run again.") from problem
         raise GangerError(
             f"the verify log {log_path} cannot be written: {problem.strerror}",
-            hint="bring its folder back, then run the same command again",
+            hint="restore its folder, then run the same command again",
             code="NOT_WRITABLE",
         ) from problem
 
 
 def size_of_log(log_path: Path) -> int:
-    """A verification may have removed its own log; that is its business and no reason to stop."""
+    """A verification may have deleted its own log; that is no reason to stop."""
     try:
         return log_path.stat().st_size
     except OSError:
@@ -395,7 +395,7 @@ def _read_tail(log_path: Path, offset: int) -> str:
 
 
 def output_of(log_path: Path, step: StepResult, first: int, last: int) -> str:
-    """What a step printed, of much of it the beginning and the end. Where nobody noted where it stands in the log, what
+    """What a step printed: if that is long, the beginning and the end. If its place in the log was not noted, what
     follows its last heading there."""
     begin, end = step.output
     try:
@@ -415,7 +415,7 @@ def output_of(log_path: Path, step: StepResult, first: int, last: int) -> str:
 
 
 def _shows(log_path: Path, offset: int, wanted: str) -> bool:
-    """Whether a step's output, or the end of a long one, holds what the operator wants to see in it."""
+    """Whether a step's output, or the end of a long one, contains what the operator expects in it."""
     try:
         with open_log(log_path) as log:
             log.seek(max(offset, size_of_log(log_path) - _LONGEST_SEARCHED))

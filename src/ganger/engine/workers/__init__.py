@@ -1,1 +1,1 @@
-"""Workers that report, ask for work and are watched."""
+"""Workers that report, ask for work and are monitored."""

@@ -1,5 +1,5 @@
-"""What a worker may ask about its own task, part by part: of other tasks only their names and how they stand, and
-nothing secret."""
+"""What a worker may ask about its own task, part by part: of other tasks only their names and status, and nothing
+secret."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ganger.errors import NotFoundError
 
 
 def sections(tools: RunResources, task: str) -> list[str]:
-    """The names of the parts there are."""
+    """The names of the available parts."""
     state = tools.journal.state.tasks[task]
     has = {"context": bool(tools.journal.state.specs[task].context_refs), "checkpoint": state.checkpoint is not None}
     has |= {"reminder": bool(state.reminder), "answers": bool(state.hints)}
@@ -35,7 +35,7 @@ def _prompt(tools: RunResources, task: str) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
-        raise NotFoundError(f"the prompt of {task} is not there any more: {error.strerror}") from error
+        raise NotFoundError(f"the prompt of {task} no longer exists: {error.strerror}") from error
 
 
 def _task(tools: RunResources, task: str) -> str:
@@ -104,10 +104,10 @@ def _protocol(_tools: RunResources, _task: str) -> str:
 
 PROTOCOL = """Commands you may run while you work (each with --help):
 
-ganger worker heartbeat --step TEXT --percent N     that you are at work, where that takes long without output
-ganger worker checkpoint --done A --remaining B     where you stand, for whoever must go on without you
+ganger worker heartbeat --step TEXT --percent N     that you are working, if that takes long without output
+ganger worker checkpoint --done A --remaining B     your state, so that another worker can continue
 ganger worker escalate CATEGORY MESSAGE --wait 600  a question only a person can answer
-ganger worker messages                              what you were told meanwhile
+ganger worker messages                              messages for you
 ganger worker report FILE                           your result block's JSON instead of printing it; then `done`
 """
 

@@ -1,4 +1,4 @@
-"""Sessions that somebody else opened and that ask for work: who waits, who gets what, and what they are told of it."""
+"""Sessions that someone else opened and that ask for work: which wait, which gets what, and what they are told."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Claim = Callable[[str, Next], Awaitable[bool]]
 
 @dataclass(slots=True, eq=False)
 class Waiter:
-    """Whoever asked. `claimed`: what it got was free before. `gone`: it does not listen any more."""
+    """A session that asked. `claimed`: the task it got was free before. `gone`: it no longer listens."""
 
     said: Next
     got: asyncio.Future[str]
@@ -41,7 +41,7 @@ class Waiter:
 
 
 class ClaimQueue:
-    """First come, first served. A claim is recorded before anybody is told of it."""
+    """First come, first served. A claim is recorded before its session learns of it."""
 
     def __init__(
         self, tools: RunResources, badges: WorkerTokens, posts: LiveAttempts, health: HealthPolicy, claim: Claim
@@ -57,7 +57,7 @@ class ClaimQueue:
         self._over = False
 
     async def run(self) -> None:
-        """Serves whoever waits, each time something has changed."""
+        """Serves the waiting sessions, each time something has changed."""
         while True:
             await self._journal.changed()
             if self._waiting:
@@ -81,10 +81,10 @@ class ClaimQueue:
             self._give_back_untold(waiter)
 
     async def _wait(self, waiter: Waiter) -> str:
-        """The task it got; empty: none in time."""
+        """The task it got; empty if none became free in time."""
         self._waiting[waiter] = None
         try:
-            # A claim that is being recorded is recorded, whoever goes away meanwhile.
+            # A claim that is being recorded is recorded, even if its session leaves meanwhile.
             await asyncio.shield(asyncio.ensure_future(self._serve()))
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(waiter.said.wait_sec):
@@ -94,7 +94,7 @@ class ClaimQueue:
         return waiter.got.result() if waiter.got.done() else ""
 
     def _give_back_untold(self, waiter: Waiter) -> None:
-        """A task that nobody was told of is free again at once, and nobody pays: whoever asked had hung up."""
+        """A task that its session never learned of is free again at once, and nothing is charged."""
         if not (waiter.claimed and waiter.gone) or self._over:
             return
         name = waiter.got.result()
@@ -107,14 +107,14 @@ class ClaimQueue:
 
     async def _give_back(self, name: str, token: str, attempt: int) -> None:
         if self._journal.is_open(name, token):
-            why = "whoever asked for it was gone before it could be told"
+            why = "the session disconnected before it received the task"
             await self._journal.report(name, token, ev.WorkerEnding(name, attempt, UNTOLD, why))
             post = self._posts.get(name)
             if post is not None and post.fence == token:
                 post.finish(gone())
 
     async def _serve(self) -> None:
-        """One look per kind of wish, not one per waiter."""
+        """One look per kind of request, not one per waiter."""
         async with self._serving:
             hopeless: set[frozenset[str] | None] = set()
             for waiter in list(self._waiting):
@@ -140,7 +140,7 @@ class ClaimQueue:
             waiter.got.set_result(task)
 
     def send_away(self) -> None:
-        """The lead ends: whoever waits asks the next one."""
+        """The lead ends: waiting sessions ask the next one."""
         self._over = True
         for waiter in list(self._waiting):
             self._settle(waiter, "")
@@ -154,7 +154,7 @@ class ClaimQueue:
         return ""
 
     async def _handed(self, name: str, worker: str) -> Reply:
-        """Waits until its workspace and prompt are there."""
+        """Waits until its workspace and prompt are ready."""
         self._telling[name] += 1
         try:
             return await self._told_when_ready(name, worker)
@@ -173,10 +173,10 @@ class ClaimQueue:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(min(left, 0.2)):
                     await self._journal.changed()
-        return self._nothing("the task could not be prepared; ganger why tells more")
+        return self._nothing("the task could not be prepared; ganger why says more")
 
     def _again(self, reply: Reply, name: str, said: Next) -> Reply:
-        """Whoever is given what it holds already should know: it may be another session of the same name."""
+        """A session that gets a task it already holds must know: it may be another session of the same name."""
         worker = self._state.tasks[name].worker
         if worker is None or not reply.body.get("task") or (said.id and worker.claim == said.id):
             return reply
@@ -217,5 +217,5 @@ class ClaimQueue:
         over = state.finished
         if not why:
             why = "the run is over" if over else "the run is ending" if state.stopping or state.draining else ""
-        why = why or ("the run is paused" if state.paused else "no task can be started at this moment")
+        why = why or ("the run is paused" if state.paused else "no task can start at this moment")
         return Reply(200, {"ok": True, "task": None, "over": over, "why": why, "retry_sec": _ASK_AGAIN_SEC})

@@ -18,17 +18,17 @@ from ganger.core.model.workers import Message
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _MOST_NAMES = 2_000
-# Opening one costs something, however little is in it.
+# Opening a file costs something, however small it is.
 _A_FILE_COSTS = 16 * 1024
 
 Mark = tuple[int, int]
-# How large a file of this name may be; None: it is nobody's business.
+# How large a file of this name may be; None: it is not read.
 Limits = Callable[[str], int | None]
 
 
 @dataclass(frozen=True, slots=True)
 class InboxFile:
-    """A file as it was found, what finding it cost, and the JSON in it; None where there is none, or too much."""
+    """A file as it was found, the cost of finding it, and the JSON in it; None if there is none, or too much."""
 
     name: str
     mark: Mark
@@ -38,7 +38,7 @@ class InboxFile:
 
 
 class Allowance:
-    """What looking into one folder may cost: so many bytes a second; after more at once it rests for as long."""
+    """What reading one folder may cost: so many bytes a second; after more at once it rests for as long."""
 
     def __init__(self, bytes_per_sec: int) -> None:
         self._pace = bytes_per_sec
@@ -52,7 +52,7 @@ class Allowance:
 
 
 def new_names(folder: Path, limit_of: Limits, seen: Mapping[str, Mark]) -> list[str]:
-    """Of wanted files that are not known as they are, in order."""
+    """Of wanted files that are new or changed, in order."""
     try:
         place = os.open(folder, FOLDER)
     except OSError:
@@ -77,7 +77,7 @@ def _mark(place: int, name: str) -> Mark | None:
 
 
 def read(folder: Path, name: str, limit: int) -> InboxFile | None:
-    """None where there is no regular file any more."""
+    """None if there is no regular file any more."""
     try:
         place = os.open(folder, FOLDER)
     except OSError:
@@ -113,12 +113,12 @@ def _value(data: bytes) -> object:
 
 MESSAGES = "messages.json"
 _FRESH = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-# The desk itself is closed to others; inside walls its worker may be another user than the lead.
+# The desk itself is closed to others; in a sandbox its worker may be another user than the lead.
 _MODE = 0o644
 
 
 def told(messages: Sequence[Message]) -> list[dict[str, object]]:
-    """Messages as every carrier shows them."""
+    """Messages as every transport shows them."""
     return [
         {"number": m.number, "kind": m.kind, "text": m.text, "at": m.at, "question": m.about or None} for m in messages
     ]
@@ -150,7 +150,7 @@ def _refusal(kind: str) -> str:
 
 
 def _leave(desk: Path, name: str, value: Mapping[str, object]) -> bool:
-    """Whole or not at all, by folder handles: its worker may put anything in the place of a file."""
+    """Whole or not at all, by folder handles: its worker may replace a file with anything."""
     content = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
     fresh = f".{name}.new"
     try:

@@ -1,7 +1,8 @@
-"""The worker protocol over plain files: what was spooled while nobody led, and workers that can only write files.
+"""The worker protocol over plain files: for messages spooled while no lead ran, and for workers that can only write
+files.
 
-A desk belongs to its worker, which is not trusted: nothing in it is followed, and no more of it is read than the desk
-may cost.
+A desk belongs to its worker, which is not trusted: no link in it is followed, and no more of it is read than the limit
+for a desk.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from ganger.ports import Reply, WorkerCall
 SPOOL, REFUSED = "spool", "refused"
 _KIB, _MIB = 1024, 1024 * 1024
 _LARGEST_REPORT = 9 * _MIB
-# What is taken from one desk in a round and, averaged, in a second; and what from one whose worker has ended.
+# What is read from one desk in a round and, averaged, in a second; and from a desk whose worker has ended.
 _MOST_AT_ONCE, _MOST_AT_THE_END = 1 * _MIB, 64 * _MIB
 _MOST_SEEN = 2_000
 _MOST_ASKING, _MOST_ESCALATIONS = 1_000, 50
@@ -50,7 +51,7 @@ _OK = 200
 
 @dataclass(slots=True)
 class _Drawer:
-    """How one desk is gone through: in turn, and at its own pace."""
+    """How one desk is read: in turn, and at its own pace."""
 
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     allowance: Allowance = field(default_factory=lambda: Allowance(_MOST_AT_ONCE))
@@ -60,7 +61,7 @@ class _Drawer:
 
 @dataclass(slots=True)
 class _Round:
-    """What may still be taken, and how many files were."""
+    """What may still be read, and how many files were."""
 
     left: int
     taken: int = 0
@@ -79,7 +80,7 @@ class _New:
 
 
 class DeskFiles:
-    """One file at a time, read aside: whatever lies on a desk, everybody else is heard meanwhile."""
+    """Reads one file at a time in a thread: whatever is on a desk, the other workers are served meanwhile."""
 
     def __init__(self, tools: RunResources, desk: WorkerProtocol, badges: WorkerTokens, posts: LiveAttempts) -> None:
         self._tools, self._desk, self._badges, self._posts = tools, desk, badges, posts
@@ -112,7 +113,7 @@ class DeskFiles:
         await self._look_at_counter()
 
     async def _tell(self, post: LiveAttempt) -> None:
-        """What it was told lies on its desk, for whoever cannot ask."""
+        """Its messages are put on its desk, for workers that cannot ask."""
         task, drawer = self._tools.journal.state.tasks[post.task], self._drawer(post)
         told = task.worker.messages if task.token == post.fence and task.worker is not None else ()
         if told and told[-1].number != drawer.told:
@@ -123,7 +124,7 @@ class DeskFiles:
         return self._drawers.setdefault(post.fence, _Drawer())
 
     async def take_all(self, post: LiveAttempt) -> None:
-        """Until there is no more, or more than anybody needs."""
+        """Until there is no more, or more than any worker needs."""
         if is_bare(post.desk):
             return
         left = _Round(_MOST_AT_THE_END)
@@ -158,7 +159,7 @@ class DeskFiles:
             await asyncio.to_thread(_leave_word, post.desk, found, replies)
 
     async def _empty_spool(self, post: LiveAttempt, drawer: _Drawer, names: list[str], left: _Round) -> None:
-        """In the order in which it was filled. What is taken or refused for good leaves it; the rest is tried again."""
+        """In the order in which it was filled. Accepted and rejected files are removed; the others are retried."""
         for name in names:
             if left.left <= 0:
                 return
@@ -166,7 +167,7 @@ class DeskFiles:
             if found is None:
                 continue
             verb = found.value.get("verb") if isinstance(found.value, dict) else ""
-            # A done mark stands for a report: it must not follow one that was not taken.
+            # A done mark stands for a report: it must not follow one that was not accepted.
             alone = verb == "done" and drawer.report_refused
             reply = Reply(400, {}) if alone else await self._deliver(found.value)
             if reply.status in _TRY_LATER:
@@ -198,10 +199,10 @@ class DeskFiles:
         try:
             await self._answer_at_counter(found)
         except (OSError, GangerError):
-            # A full disk, or something in the way: it is asked again, and whoever holds a task is told of the same.
+            # A full disk, or something in the way: the session asks again; one that holds a task gets the same answer.
             return
         finally:
-            # One that got none is asked for again at the next look, until there is one.
+            # A request without a task is repeated at the next look, until there is one.
             self._asked.pop(found.name, None)
 
     async def _answer_at_counter(self, found: InboxFile) -> None:
@@ -210,7 +211,7 @@ class DeskFiles:
         asked: dict[str, Any] = dict(found.value) if isinstance(found.value, dict) else {}
         asked = {"worker": str(asked.pop("worker_id", stem)), **asked}
         answer = self._counter / f"brief-{stem}.json"
-        # Nothing is handed out that nobody could be told of.
+        # No task is given to a session that cannot be answered.
         await asyncio.to_thread(_check_place, answer)
         reply = await self._desk.handle(WorkerCall("next", self._badges.join, asked, "file"))
         await asyncio.to_thread(_write_private, answer, json.dumps(dict(reply.body), ensure_ascii=False))
@@ -219,7 +220,7 @@ class DeskFiles:
 
 
 def _new_on(post: LiveAttempt) -> _New | None:
-    """None: nothing. A done mark comes last: it stands for all that was said."""
+    """None: nothing. A done mark comes last: it stands for everything before it."""
     spooled = new_names(post.desk / SPOOL, _limit_in_spool, {})
     plain = sorted(new_names(post.desk, limit_of, post.files_seen), key=lambda name: _kind(name) == "done")
     return _New(spooled, plain) if spooled or plain else None
@@ -234,7 +235,7 @@ def _limit_at_counter(name: str) -> int | None:
 
 
 def limit_of(name: str) -> int | None:
-    """How large a plain file of a desk may be; None: it says nothing."""
+    """How large a plain file of a desk may be; None: it is not a message."""
     return _LARGEST.get(_kind(name))
 
 
@@ -276,12 +277,12 @@ def _said_in(found: InboxFile) -> Iterator[tuple[str, object]]:
 
 
 def _leave_word(desk: Path, found: InboxFile, replies: list[Reply]) -> None:
-    """Who can only write files reads there why one was refused."""
+    """A worker that can only write files reads there why one was refused."""
     kind = _kind(found.name)
     refused = next((reply.body for reply in replies if reply.status != _OK), None)
     if kind != "done" and not isinstance(found.value, dict):
-        why = f"{found.name} is no JSON object, or larger than {limit_of(found.name)} bytes, or was read half-written"
-        hint = "write it under another name, then move it to this one"
+        why = f"{found.name} is not a JSON object, larger than {limit_of(found.name)} bytes, or was read half-written"
+        hint = "write it under another name, then rename it to this one"
         refused = {"ok": False, "code": "BAD_REQUEST", "message": why, "hint": hint}
     if refused is None:
         take_back_refusal(desk, kind)
@@ -327,7 +328,7 @@ _SHAPES: Mapping[str, Mapping[str, str]] = {
 
 
 def _put_away(desk: Path, name: str, *, refused: bool) -> None:
-    """By folder handles: its worker may put anything in the place of a folder."""
+    """By folder handles: its worker may replace a folder with anything."""
     try:
         place = os.open(desk / SPOOL, FOLDER)
     except OSError:
@@ -352,7 +353,7 @@ def _put_away(desk: Path, name: str, *, refused: bool) -> None:
 
 
 def _check_place(path: Path) -> None:
-    """Raises OSError where no such file can be written."""
+    """Raises OSError if no such file can be written."""
     if path.is_dir():
         raise IsADirectoryError(path)
     path.with_name(f".{path.name}.tmp").write_bytes(b" ")
@@ -368,7 +369,7 @@ def _write_private(path: Path, text: str) -> None:
 
 
 def sweep_desks(folder: Path, state: RunState, discard: Callable[[Path], object]) -> None:
-    """Removes those of attempts that are over; a lead may have died before it could, and bare ones wait for this."""
+    """Removes desks of finished attempts; a lead may have died before it could, and empty ones wait for this."""
     needed = {folder / desk_folder(name, state.tasks[name].attempts) for name in state.running}
     with contextlib.suppress(OSError):
         for desk in sorted((folder / desk_folder("", 0)).parent.iterdir()):
@@ -384,7 +385,7 @@ def _remove(desk: Path, discard: Callable[[Path], object]) -> None:
 
 
 def is_bare(desk: Path) -> bool:
-    """Whether its worker left nothing at all there: a look that is short, however much there is."""
+    """Whether its worker left nothing at all there: a quick look, however much there is."""
     try:
         place = os.open(desk, FOLDER)
     except OSError:
@@ -399,7 +400,7 @@ def is_bare(desk: Path) -> bool:
 
 
 def make_desk(desk: Path, owner: tuple[int, int] | None) -> None:
-    """For the worker alone, whoever it is inside the walls; an earlier lead may have made it."""
+    """For the worker alone, whichever user it is in the sandbox; an earlier lead may have made it."""
     with named_os_errors(desk):
         try:
             desk.mkdir(mode=0o700, exist_ok=True)

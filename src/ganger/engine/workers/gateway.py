@@ -1,4 +1,4 @@
-"""Everything by which workers reach the lead and are watched by it: opened with the run, closed with it."""
+"""Everything by which workers reach the lead and by which it monitors them: opened and closed with the run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class WorkerGateway:
         self._claim = claim
 
     async def open(self) -> None:
-        """Only where there is a way to reach it; a lead without one still watches."""
+        """Only if there is a way to reach it; a lead without one still monitors."""
         endpoint, badges = self._tools.endpoint, self._tools.badges
         if endpoint is None or badges is None:
             return
@@ -44,7 +44,7 @@ class WorkerGateway:
         """H07: what a worker said right before its end counts like what it said before."""
         assert self._desk is not None and self._files is not None
         if ended.code != 0:
-            # A request of one that was killed may still lie in the socket: whoever listens gets some turns to read it.
+            # A killed worker's request may still be in the socket: its reader gets some turns to read it.
             for _ in range(_TURNS):
                 await asyncio.sleep(_TURN_SEC)
         await self._files.take_all(post)
@@ -68,7 +68,7 @@ class WorkerGateway:
             await self.vigil.prolong(event)
 
     def send_away(self) -> None:
-        """The run is being stopped: nobody waits for sessions that are not Ganger's own."""
+        """The run is being stopped: sessions that are not Ganger's own are not waited for."""
         for post in self.posts:
             post.finish(gone())
         if self._pulling is not None:

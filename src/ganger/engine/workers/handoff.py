@@ -1,4 +1,4 @@
-"""What a task's surroundings are, as its worker is told: where its change goes, who works beside it, what CI said."""
+"""A task's surroundings, as its worker learns them: where its change goes, who works beside it, what CI said."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _NOT_STARTED = "WORKING"
 
 
 def handoff_of(rules: RepoRules, repo: str) -> Handoff:
-    """The branch is named only where the change is going to leave this machine."""
+    """The branch is named only if the change will leave this machine."""
     if not rules.delivers:
         return Handoff(repo)
     return Handoff(repo, rules.branch, request=rules.style == "request")
 
 
 def ci_note(state: RunState, task: str) -> CiNote | None:
-    """There for an attempt that mends what CI found, and for no other."""
+    """Set for an attempt that fixes what CI found, and for no other."""
     now = state.tasks[task]
     if now.delivery is None or not now.delivery.fixing or now.delivery.review == "rework":
         return None
@@ -43,12 +43,12 @@ def repo_brief(state: RunState, task: str) -> str:
     repo, rules = state.specs[task].repo, rules_of(state, task)
     lines = [f"repository: {repo or 'the project itself'}", f"your change goes: {_way(rules)}"]
     if rules.delivers:
-        lines.append(f"done means: {', '.join(rules.completion)}; all of it is seen to for you")
+        lines.append(f"done means: {', '.join(rules.completion)}; Ganger does all of it")
     if repo in state.repos and any(state.repos):
         graph = graph_of(state.repos)
         lines.append(f"builds on: {_listed(rules.depends_on)}")
-        lines.append(f"others of its chain: {_listed(graph.chain(repo))}")
-    lines += ["at work beside you (not your business; no need to wait):", *_beside(state, task)]
+        lines.append(f"others in its chain: {_listed(graph.chain(repo))}")
+    lines += ["working beside you (no need to wait for them):", *_beside(state, task)]
     return "\n".join(lines)
 
 
@@ -77,7 +77,7 @@ def _where(state: RunState, name: str) -> str:
 
 
 def plan_brief(state: RunState, task: str) -> str:
-    """What the task builds on and what waits for it; of others their names and how they stand."""
+    """What the task builds on and what waits for it; of others their names and status."""
     spec = state.specs[task]
     lines = [f"task: {task}", f"component: {spec.component}"] if spec.component else [f"task: {task}"]
     lines += ["builds on:", *_standing(state, spec.depends_on)]
@@ -103,12 +103,12 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def ci_brief(state: RunState, folder: RunFolder, task: str) -> str:
-    """All that is known of CI's verdict, for whoever mends it; the log only as far as it is worth reading."""
+    """All that is known of CI's verdict, for the worker that fixes it; the log only as far as it is worth reading."""
     delivery, rules = state.tasks[task].delivery or Delivery(), rules_of(state, task)
     lines = [f"commit: {delivery.commit} on {delivery.branch}", f"CI: {delivery.why or delivery.finding or 'unknown'}"]
     note = ci_note(state, task)
     if note is not None:
-        lines.append(f"fix: {note.fix} of {note.most}; change the code, it is pushed and followed for you")
+        lines.append(f"fix: {note.fix} of {note.most}; change the code; Ganger pushes it and follows CI")
     for run in chosen(delivery.commit, delivery.runs, rules.events):
         lines += [f"run {run.workflow or run.id}: {run.url or 'no address known'}", *_jobs(run)]
     text = "\n".join(lines)

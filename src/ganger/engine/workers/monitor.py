@@ -1,4 +1,4 @@
-"""Watches every worker: gathers signs, asks `core.scheduling.health` what they mean, and acts on its verdict."""
+"""Monitors every worker: gathers signs, asks `core.scheduling.health` what they mean, and acts on its verdict."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from ganger.engine.stop_guard import StopGuard
 from ganger.engine.workers.protocol import TOLD_AT_MOST_EVERY_SEC, gone
 from ganger.ports import Facts
 
-# A tenth of one processor is work; less than that is a program that waits.
+# A tenth of one processor is work; less means a waiting program.
 _WORKS_SHARE = 0.1
 
 
 def is_at_work(before: Facts, now: Facts, between_sec: float) -> bool:
-    """Where there is too much to do one gets next to nothing; to stand in line for it tells it from an idle one."""
+    """On a busy machine a process gets little processor time; time in the run queue tells it from an idle one."""
     used = max(0.0, now.cpu_sec - before.cpu_sec)
     lined_up = sum(max(0.0, sec - before.lined_up.get(pid, 0.0)) for pid, sec in now.lined_up.items())
     return between_sec > 0 and used + lined_up >= _WORKS_SHARE * between_sec
@@ -34,7 +34,7 @@ def is_at_work(before: Facts, now: Facts, between_sec: float) -> bool:
 
 _LOOK_AT_PROCESSES_AFTER_SEC = 2.0
 _SHORTEST_SEC = 0.02
-# Folders that are looked at in one round; the others have their turn in the next ones.
+# How many folders are examined in one round; the others have their turn in the next rounds.
 _MOST_EYES = 8
 
 
@@ -51,12 +51,12 @@ class WorkerMonitor:
             self._changed.clear()
             if not self._posts:
                 await self._changed.wait()
-            # Who comes meanwhile has its first look with everybody's next: many short attempts cost no look each.
+            # New workers have their first look in the next common round: many short attempts cost no look each.
             pace = self._tools.look_every_sec
             await asyncio.sleep(max(_SHORTEST_SEC, min(pace, due - self._tools.clock.monotonic())))
 
     async def look(self) -> float:
-        """One round; when the next is due at the latest."""
+        """One round; returns when the next is due at the latest."""
         posts = [post for post in self._posts if self._is_current(post) and not post.ending]
         await self._open_eyes(posts)
         due = float("inf")
@@ -87,7 +87,7 @@ class WorkerMonitor:
     # --- what is seen -----------------------------------------------------------------------------------------------
 
     async def _open_eyes(self, posts: list[LiveAttempt]) -> None:
-        """Folders are looked at aside, and only of those from whom nothing else is seen."""
+        """Folders are examined in a thread, and only for workers without any other sign."""
         now = self._tools.clock.monotonic()
         quiet = [
             post
@@ -107,7 +107,7 @@ class WorkerMonitor:
         await asyncio.to_thread(look_around)
 
     def _is_unchanged(self, post: LiveAttempt, now: float) -> bool:
-        """Before it is said that nothing was changed, somebody has looked."""
+        """Before a warning says that no file was changed, the folder is examined."""
         return post.files_at <= post.began_at and now - post.began_at >= self._health.no_change_sec / 2
 
     @property
@@ -164,7 +164,7 @@ class WorkerMonitor:
         post.facts, post.facts_at = facts, signs.now
 
     async def _has_answered(self, post: LiveAttempt, signs: Signs) -> bool:
-        """Whether its output ends with a whole answer; looked at once each time it has fallen silent."""
+        """Whether its output ends with a complete answer; checked once each time it has fallen silent."""
         quiet = min(self._health.linger_sec, self._health.stall_sec / 4)
         if post.ear is None or signs.now - signs.output_at < quiet or post.judged_at >= signs.output_at > 0:
             return False
@@ -197,10 +197,10 @@ class WorkerMonitor:
                 until = round(self._tools.clock.now() + act.until - signs.now, 3)
                 self._mention(post, ev.LimitExtended(task, number, act.limit, until, act.why))
             case What.ASK_SHUTDOWN:
-                self._tell(post, "shutdown", "Your answer is here. End now.")
+                self._tell(post, "shutdown", "Your answer was received. End now.")
             case What.ASK_CHECKPOINT:
                 self._mention(post, ev.LimitWarned(task, number, "context", act.why))
-                self._tell(post, "checkpoint", f"Save where you stand and end: ganger worker checkpoint ({act.why})")
+                self._tell(post, "checkpoint", f"Save your state and end: ganger worker checkpoint ({act.why})")
             case What.SETTLE:
                 await self._settle(post, signs)
             case What.STALLED if signs.now < post.spared_until:
@@ -210,7 +210,7 @@ class WorkerMonitor:
                 await self.end(post, "crashed" if crashed else act.what.value, act.why)
 
     async def end(self, post: LiveAttempt, verdict: str, why: str) -> None:
-        """The intent is durable before the tree is ended."""
+        """The intent is durable before the process tree is ended."""
         if post.ending or not self._tools.journal.is_open(post.task, post.fence):
             return
         post.ending = True
@@ -218,14 +218,14 @@ class WorkerMonitor:
         await self._end_tree(post)
 
     async def carry_out(self, ending: ev.WorkerEnding) -> None:
-        """Somebody else decided and recorded it."""
+        """Someone else decided and recorded it."""
         post = self._posts.get(ending.task)
         if post is not None and post.attempt == ending.attempt and not post.ending:
             post.ending = True
             await self._end_tree(post)
 
     async def can_prolong(self, given: ev.LimitExtended) -> bool:
-        """Has its keeper move the limit it holds the worker to; asked twice it is moved once."""
+        """Tells its keeper to move the worker's time limit; if asked twice, it is moved once."""
         post = self._posts.get(given.task)
         if post is None or post.attempt != given.attempt or post.pulled or post.time_limit_sec is None:
             return True
@@ -251,7 +251,7 @@ class WorkerMonitor:
             await self._gate.end(str(self._tools.folder.path / post.key))
 
     async def _settle(self, post: LiveAttempt, signs: Signs) -> None:
-        """H06: a done mark and no report. What it left speaks for it, else it is asked, else it has crashed."""
+        """H06: a done mark and no report. Its checkpoint counts as one, else it is asked, else it has crashed."""
         task = self._state.tasks[post.task]
         answered = False
         if not post.pulled:
@@ -262,14 +262,14 @@ class WorkerMonitor:
             await self.end(post, "lost_message", "it set its done mark, and its report never came")
             return
         post.marked_since = signs.now
-        why = "it set its done mark, and there is neither a report nor a checkpoint that says all is done"
+        why = "it set its done mark, but there is neither a report nor a checkpoint that says all is done"
         self._mention(post, ev.WorkerSuspected(post.task, post.attempt, why, "asked over the protocol"))
-        self._tell(post, "probe", "You set your done mark but your report is not here: ganger worker report")
+        self._tell(post, "probe", "You set your done mark but your report is missing: ganger worker report")
         post.beats = max(post.beats, 3)
         post.beat_at = signs.now
 
     def _keep_stand(self, post: LiveAttempt, signs: Signs) -> None:
-        """D18: every few minutes, and at each milestone, what can be seen from outside is kept as a checkpoint."""
+        """D18: every few minutes, and at each milestone, what can be seen from outside is stored as a checkpoint."""
         due = signs.now - max(post.checkpoint_at, post.began_at) >= self._health.checkpoint_sec
         if not due and not post.stand_due:
             return
@@ -288,7 +288,7 @@ class WorkerMonitor:
         self._mention(post, ev.CheckpointTaken(post.task, post.attempt, "", stand))
 
     def _say_unsaid(self, post: LiveAttempt, signs: Signs) -> None:
-        """The newest of many beats is shown, at a modest pace."""
+        """The newest of many heartbeats is shown, from time to time."""
         if post.unsaid is not None and signs.now - post.told_at >= TOLD_AT_MOST_EVERY_SEC:
             beat, post.unsaid, post.told_at = post.unsaid, None, signs.now
             self._mention(post, beat)

@@ -1,7 +1,7 @@
-"""The lead's side of the worker protocol: whoever speaks, over whatever carrier, is known, understood, answered.
+"""The lead's side of the worker protocol: every request, over any transport, is authenticated, checked and answered.
 
-A request is answered with 200 only after what it says is durable. One that arrives twice counts once; one of an attempt
-that is over changes nothing.
+A request is answered with 200 only after its content is durable. A request that arrives twice counts once; a request of
+a finished attempt changes nothing.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _Next = Callable[[words.Next], Awaitable[Reply]]
 
 
 class WorkerRefusal(Exception):
-    """Why a request is not taken."""
+    """Why a request is refused."""
 
     def __init__(self, status: int, code: str, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -72,11 +72,11 @@ class WorkerProtocol:
             self._by_fence[recorded.event.token] = recorded.event.task
 
     async def handle(self, request: WorkerCall) -> Reply:
-        """Never raises for what a worker says; an error of the journal's own does, and nothing is acknowledged."""
+        """Never raises for what a worker says; an error of the journal is raised, and nothing is acknowledged."""
         try:
             badge = self._badges.read(request.token)
             if badge is None:
-                raise WorkerRefusal(401, "WORKER_UNKNOWN", "nobody has this token", "use GANGER_TOKEN as it was given")
+                raise WorkerRefusal(401, "WORKER_UNKNOWN", "unknown token", "use GANGER_TOKEN as it was given")
             said = self._understood(request)
             if isinstance(said, words.Next) or badge.joins:
                 return await self._ask(badge, said)
@@ -100,9 +100,7 @@ class WorkerProtocol:
 
     async def _ask(self, badge: Badge, said: words.Said) -> Reply:
         if not badge.joins:
-            raise WorkerRefusal(
-                403, "NOT_ALLOWED", "a worker of an attempt works on that attempt alone", "report, then end"
-            )
+            raise WorkerRefusal(403, "NOT_ALLOWED", "this token is only valid for its own attempt", "report, then end")
         if not isinstance(said, words.Next):
             raise WorkerRefusal(
                 403, "NOT_ALLOWED", "this token only asks for tasks", "use the token that came with the task"
@@ -130,7 +128,7 @@ class WorkerProtocol:
         return await asyncio.shield(self._under_way[place])
 
     async def close(self, post: LiveAttempt) -> None:
-        """What is under way of a worker that has ended is taken; from then on its word comes too late."""
+        """Takes what is in progress of a worker that has ended; after that its messages come too late."""
         while ends := [reply for (fence, _), reply in self._under_way.items() if fence == post.fence]:
             await asyncio.wait(ends)
         post.closed = True
@@ -150,7 +148,7 @@ class WorkerProtocol:
             return refusal.reply
 
     def _count(self, fence: str) -> None:
-        """An attempt can fill neither the disk nor anybody's day."""
+        """An attempt can fill neither the disk nor the operator's time."""
         self._kept[fence] = self._kept.get(fence, 0) + 1
         if self._kept[fence] > _MOST_KEPT:
             raise WorkerRefusal(
@@ -166,7 +164,7 @@ class WorkerProtocol:
         return Reply(200, {"ok": True, "messages": len(told), "latest": latest, **more})
 
     def _record(self, name: str, fence: str, *events: ev.Event) -> Awaitable[None]:
-        """Looked at in the same breath: nothing of an attempt that is about to be over reaches the store."""
+        """Checked without an await in between: nothing of an attempt that is about to end reaches the store."""
         post = self._posts.get(name)
         late = post is not None and post.fence == fence and post.closed
         if (late and not isinstance(events[0], ev.WorkerDone)) or not self._journal.is_open(name, fence):
@@ -176,7 +174,7 @@ class WorkerProtocol:
     # --- verbs ------------------------------------------------------------------------------------------------------
 
     async def _heartbeat(self, name: str, fence: str, said: words.Heartbeat) -> Reply:
-        """One of many: recorded when it tells something new, and now and then."""
+        """One of many: recorded when it says something new, and from time to time."""
         task, post = self._state.tasks[name], self._posts.get(name)
         beat = ev.WorkerBeat(
             name, task.attempts, step=_line(said.step), percent=said.percent, note=_line(said.note, 500),
@@ -224,7 +222,7 @@ class WorkerProtocol:
         return self._taken(self._state.tasks[name])
 
     async def _checkpoint(self, name: str, fence: str, said: words.Checkpoint) -> Reply:
-        """That a session leaves is one with where it stands: nobody waits for one that has left."""
+        """A session leaves by saving its state: a session that has left is not waited for."""
         task = self._state.tasks[name]
         number, leaves = task.attempts, said.leave and task.worker is not None and task.worker.pulled
         left = [ev.WorkerEnding(name, number, "context", "it saved its state and left")] if leaves else []
@@ -271,16 +269,16 @@ class WorkerProtocol:
             return await self._take_report(name, fence, said)
 
     async def _take_report(self, name: str, fence: str, said: words.Report) -> Reply:
-        """The answer is judged at once: one that breaks its contract is refused, and can be mended without a retry."""
+        """The answer is judged at once: one that breaks its contract is refused, and can be fixed without a retry."""
         task = self._state.tasks[name]
         if task.worker is not None and task.worker.report:
             raise WorkerRefusal(409, "ALREADY_REPORTED", "this attempt has given its answer already", "end now")
         if task.step != "agent":
             raise _over()
-        # A large one takes long, and others are heard meanwhile.
+        # Parsing a large one takes long, and others are served meanwhile.
         block, parsed = await asyncio.to_thread(_judged, said.result, name)
         if isinstance(parsed, Refused):
-            raise WorkerRefusal(400, parsed.code, parsed.message, "mend the result and report it again")
+            raise WorkerRefusal(400, parsed.code, parsed.message, "fix the result and report it again")
         pulled = task.worker is not None and task.worker.pulled
         file = task.log if pulled else report_file(name, task.attempts)
         place = self._tools.folder.path / file
@@ -350,7 +348,7 @@ class WorkerProtocol:
 
 
 def gone() -> Exit:
-    """How a worker ends that is nobody's child."""
+    """How a worker ends that is not Ganger's child process."""
     return Exit(0, None, False, 0.0, True, "")
 
 
@@ -361,7 +359,7 @@ def _judged(result: Mapping[str, object], name: str) -> tuple[str, Parsed[TaskRe
 
 
 def _over() -> WorkerRefusal:
-    hint = "nothing was changed; end, and ask for another task if you like: ganger worker next"
+    hint = "nothing was changed; end, or ask for another task: ganger worker next"
     return WorkerRefusal(409, "ATTEMPT_OVER", "this attempt is over", hint)
 
 
@@ -370,5 +368,5 @@ def _line(text: str, longest: int = 200) -> str:
 
 
 def _lines(text: str) -> str:
-    """Several lines for a person, without anything that steers a terminal."""
+    """Several lines for a person, without anything that controls a terminal."""
     return "".join(c if c.isprintable() or c == "\n" else " " for c in text)[:20_000]
