@@ -29,17 +29,31 @@ TEXT = {tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", t
 CODE = re.compile(r"```.*?```|`[^`]*`|\{[^{}]*\}", re.DOTALL)
 
 
-def room_of(file: Path) -> str:
+def places_of(file: Path) -> list[str]:
+    """What holds a file, from its room to the file itself: `core`, `core/model`, `core/model/ci.py`."""
     parts = file.relative_to(SOURCE).parts
-    return parts[0] if len(parts) > 1 else "top level"
+    return ["/".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
 
 
-FILES_OF = {room: [file for file in FILES if room_of(file) == room] for room in {room_of(file) for file in FILES}}
+def room_of(file: Path) -> str:
+    """A room, or a room inside of one: `forges`, `core/model`."""
+    folders = places_of(file)[:-1]
+    return folders[min(len(folders), 2) - 1] if folders else "top level"
+
+
 PAGES = [str(page.relative_to(ROOT)) for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]]
-# What is not rewritten yet. These lists only become shorter.
+# What is not rewritten yet: rooms, rooms inside of them, or files. These lists only become shorter.
 ROOMS_LEFT = [
-    "core",
-    "engine",
+    "core/control",
+    "core/delivery",
+    "core/events",
+    "core/model/ledger.py",
+    "core/sentences",
+    "core/settings/applicability.py",
+    "core/state",
+    "engine/changes",
+    "engine/delivery",
+    "engine/merging",
     "forges",
     "runners",
 ]
@@ -48,6 +62,7 @@ PAGES_LEFT = [
     "docs/guide/delivery.md",
     "docs/settings-by-mode.md",
 ]
+REWRITTEN = [file for file in FILES if not set(places_of(file)) & set(ROOMS_LEFT)]
 
 
 def odd_words(text: str) -> list[str]:
@@ -62,9 +77,9 @@ def odd_words_in_code(code: str) -> list[tuple[int, str]]:
     return [(token.start[0], word) for token in prose for word in odd_words(token.string)]
 
 
-@pytest.mark.parametrize("room", sorted(set(FILES_OF) - set(ROOMS_LEFT)))
+@pytest.mark.parametrize("room", sorted({room_of(file) for file in REWRITTEN}))
 def test_the_texts_of_a_room_use_plain_words(room: str) -> None:
-    texts = [(file, odd_words_in_code(file.read_text(encoding="utf-8"))) for file in FILES_OF[room]]
+    texts = [(file, odd_words_in_code(file.read_text(encoding="utf-8"))) for file in REWRITTEN if room_of(file) == room]
     assert [f"{file.relative_to(ROOT)}:{line} {word}" for file, found in texts for line, word in found] == []
 
 
@@ -74,7 +89,7 @@ def test_a_page_uses_plain_words(page: str) -> None:
 
 
 def test_what_is_left_to_rewrite_is_there() -> None:
-    assert set(ROOMS_LEFT) - set(FILES_OF) == set()
+    assert set(ROOMS_LEFT) - {place for file in FILES for place in places_of(file)} == set()
     assert set(PAGES_LEFT) - set(PAGES) == set()
 
 

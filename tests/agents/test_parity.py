@@ -91,5 +91,5 @@ def test_a_subscription_says_until_when_it_is_used_up(tmp_path: Path, record_pro
     project, found = played(tmp_path / "project", row, chosen)
     assert found["quota"].then == QUOTA and project.task("quota").worker_attempts == 0
     assert begun + 2 * HOUR_SEC - 60 < found["quota"].due < time.time() + 2 * HOUR_SEC + 60
-    assert "goes on at" in project.task("quota").detail
+    assert "continues at" in project.task("quota").detail
     record_property("claude: note", "with a subscription's login instead of a key it says until when a limit lasts")

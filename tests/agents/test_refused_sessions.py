@@ -64,4 +64,4 @@ def test_a_session_that_the_model_refuses_is_begun_afresh(
         assert any(word in task.afresh.lower() for word in WRONG[wrong].split("|")), task.afresh
         assert task.afresh in project.ganger("why", TASK).stdout
         assert project.merged(FIRST) == "begun\n"
-    record_property(f"{row.name}: a session that is refused", "begun afresh")
+    record_property(f"{row.name}: a session that is refused", "a new session")

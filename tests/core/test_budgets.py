@@ -44,10 +44,10 @@ def most_committed(run: HealRun) -> tuple[float, int, int]:
 
 LIMITS: dict[str, tuple[Budget, str]] = {
     "attempts": (Budget(attempts=4), "budget.attempts: 4 of 4 attempts are used"),
-    "usd": (Budget(usd=2.2, attempt_usd=0.5), "budget.usd: $2.00 of $2.20 are spent or set aside"),
-    "usd, learned": (Budget(usd=2.2), "budget.usd: $2.00 of $2.20 are spent or set aside"),
-    "tokens": (Budget(tokens=450, attempt_tokens=100), "budget.tokens: 400 of 450 tokens are used or set aside"),
-    "tokens, learned": (Budget(tokens=450), "budget.tokens: 400 of 450 tokens are used or set aside"),
+    "usd": (Budget(usd=2.2, attempt_usd=0.5), "budget.usd: $2.00 of $2.20 are spent or reserved"),
+    "usd, learned": (Budget(usd=2.2), "budget.usd: $2.00 of $2.20 are spent or reserved"),
+    "tokens": (Budget(tokens=450, attempt_tokens=100), "budget.tokens: 400 of 450 tokens are used or reserved"),
+    "tokens, learned": (Budget(tokens=450), "budget.tokens: 400 of 450 tokens are used or reserved"),
 }
 
 

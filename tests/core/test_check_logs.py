@@ -150,7 +150,9 @@ def test_whatever_a_log_holds_its_note_is_bounded_and_opens_no_section(name: str
     assert len(found.lines) <= MOST_LINES and len(note.encode("utf-8", "replace")) <= MOST_BYTES + 6_000
     lines = note.splitlines()
     assert not any(line.startswith("#") for line in lines) and "\x1b" not in note
-    assert all(line.startswith(("> ", ">", "- ", "What tells most")) or not line or "failing" in line for line in lines)
+    assert all(
+        line.startswith(("> ", ">", "- ", "The most relevant")) or not line or "failing" in line for line in lines
+    )
 
 
 def test_a_test_module_of_a_package_that_cannot_be_imported_is_named() -> None:

@@ -58,7 +58,7 @@ def test_a_failure_that_healing_could_not_mend_ends_the_run_where_nothing_else_w
     every = tuple(f"t{n:02}" for n in range(1, 9))
     run = heal_run(8, every, in_turn(WRONG))
     assert run.state.heal_abandoned == (
-        f"healing does not converge: t02 fails with {GAP_SIGN!r}, which healing could not mend for t01"
+        f"healing does not converge: t02 fails with {GAP_SIGN!r}, which healing could not fix in t01"
     )
     assert rounds(run) == [("t01",), ("t01",)] and run.started.count("t02") == 1
 

@@ -64,7 +64,7 @@ def test_in_schedule_task_a_patch_stays_with_the_failing_task_whatever_scope_it_
 def test_a_task_id_narrows_shared_context_and_never_widens_it() -> None:
     """T14."""
     assert judged(patch("shared_context", path="./shared.md", task_id="b")).planned[0].tasks == ("b",)
-    assert "is no context file of task" in why(patch("shared_context", path="src/app.py", task_id="b"))
+    assert "is not a context file of task" in why(patch("shared_context", path="src/app.py", task_id="b"))
 
 
 def test_a_prompt_patch_touches_its_own_task_alone() -> None:
@@ -98,10 +98,10 @@ REFUSED: dict[str, tuple[dict[str, object], str]] = {
     "double slash": (patch("shared_context", path="p//a.md"), "must be normalised"),
     "only a dot": (patch("shared_context", path="./"), "may not be empty"),
     "invisible": (patch("shared_context", path="shared\u200b.md"), "invisible"),
-    "other case": (patch("shared_context", path="Shared.md"), "no context file"),
-    "a file nobody reads": (patch("shared_context", path="setup.py"), "no context file"),
-    "context of a task out of scope": (patch("shared_context", path="other.md"), "no context file"),
-    "a prompt as context": (patch("shared_context", path="p/a.md"), "no context file"),
+    "other case": (patch("shared_context", path="Shared.md"), "not a context file"),
+    "a file nobody reads": (patch("shared_context", path="setup.py"), "not a context file"),
+    "context of a task out of scope": (patch("shared_context", path="other.md"), "not a context file"),
+    "a prompt as context": (patch("shared_context", path="p/a.md"), "not a context file"),
     "merge of text": (patch("shared_context", operation="merge", path="shared.md"), "appends or replaces"),
     "object as text": (patch("shared_context", {"a": 1}, path="shared.md"), "is a string"),
     "null as text": (patch("shared_context", None, path="shared.md"), "is a string"),
@@ -122,12 +122,12 @@ REFUSED: dict[str, tuple[dict[str, object], str]] = {
     "runtime empty": (runtime(), "is an object"),
     "runtime list": (patch("runtime_patch", ["concurrency"], "merge"), "is an object"),
     "runtime out of scope": (patch("runtime_patch", {"timeout_sec": 99}, "merge", task_id="c"), "outside"),
-    "schedule": (runtime(heal_schedule="off"), '"heal_schedule": not for a healer'),
-    "strategy": (runtime(**{"batch.strategy": "fixed"}), '"batch.strategy": not for a healer'),
-    "verification": (runtime(timeout_sec=99, verify="true"), '"verify": not for a healer'),
-    "model": (runtime(model="x", agent="y"), '"model", "agent": not for a healer'),
-    "protected paths": (runtime(protected=[]), '"protected": not for a healer'),
-    "a key with a dash": (runtime(**{"timeout-sec": 99}), "not for a healer"),
+    "schedule": (runtime(heal_schedule="off"), '"heal_schedule": a healer may not change this'),
+    "strategy": (runtime(**{"batch.strategy": "fixed"}), '"batch.strategy": a healer may not change this'),
+    "verification": (runtime(timeout_sec=99, verify="true"), '"verify": a healer may not change this'),
+    "model": (runtime(model="x", agent="y"), '"model", "agent": a healer may not change this'),
+    "protected paths": (runtime(protected=[]), '"protected": a healer may not change this'),
+    "a key with a dash": (runtime(**{"timeout-sec": 99}), "a healer may not change this"),
     "true is no number": (runtime(concurrency=True), "concurrency is a number"),
     "text is no number": (runtime(timeout_sec="90"), "timeout_sec is a number"),
     "null is no number": (runtime(timeout_sec=None), "timeout_sec is a number"),
@@ -168,7 +168,7 @@ def test_a_target_the_format_does_not_know_is_refused_by_name() -> None:
     """T14: even if it got past the parser."""
     stray = Patch.model_construct(target="verification", operation="replace", content="true")
     (refusal,) = judge(decided().model_copy(update={"patches": (stray,)}), GROUND).refused
-    assert '"verification" is nothing a healer may change' in refusal.why
+    assert '"verification" is not a target a healer may change' in refusal.why
 
 
 def test_more_patches_than_allowed_are_refused_together() -> None:

@@ -309,7 +309,7 @@ def test_a_fatal_halt_names_unlock_among_its_commands() -> None:
     [
         ("budget.tokens: 900 of 1000 tokens are used; raise it", "budget.tokens"),
         ("a: budget.task_wall_sec: 60 of 60 s are used", "budget.task_wall_sec"),
-        ("budget: there is one in dollars, and nobody knows what an attempt costs", "budget.attempt_usd"),
+        ("budget: the limit is in dollars, but the cost of an attempt is unknown", "budget.attempt_usd"),
     ],
 )
 def test_a_question_of_budget_names_the_limit_that_is_out(text: str, key: str) -> None:

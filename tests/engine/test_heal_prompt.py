@@ -113,7 +113,7 @@ def test_earlier_rounds_say_what_was_tried_and_what_still_fails(run: Run) -> Non
     text = run.prompt(3).partition("## Earlier rounds")[2]
     assert text.index('Round 2 on 2 tasks, RETRY: "still"') < text.index('Round 1 on 2 tasks, RETRY: "no cn()"')
     assert "patch-001 contract_hint append 1 task (undone)" in text
-    assert 'Failing still, 1 of them: "t0"' in text and "Round 3" not in text
+    assert 'Still failing, 1 of them: "t0"' in text and "Round 3" not in text
 
 
 def test_an_answer_that_could_not_be_read_is_followed_by_a_reminder(run: Run) -> None:

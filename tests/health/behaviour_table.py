@@ -31,7 +31,7 @@ GETTING_NOWHERE: dict[str, Row] = {
     "hangs": Row((_STALL,) * 4, ("stalled",) * 4, "ESCALATED", "no sign of it", STALL_SEC, {"stalls": "4 of 2"}),
     "loops": stalls_once("nothing but use the processor", BUSY_SEC),
     "floods": Row(("output_format/worker_attempts",), why="printed more than"),
-    "babbles": Row(("timeout/worker_attempts",), why="ran out of its 4 s"),
+    "babbles": Row(("timeout/worker_attempts",), why="no result within 4 s"),
     "waits_for_a_person": stalls_once("Overwrite the file? [y/N]"),
     "is_stopped": stalls_once("stopped by a signal"),
     "will_not_end": stalls_once("no sign of it"),

@@ -33,7 +33,7 @@ ROWS = {
     "thinking": Row(),
     "stuck": Row(("stalled/stalls",), ("stalled",), why="no sign of it"),
     # Its tool call never ends: only its time limit does.
-    "T1": Row(("timeout/worker_attempts",), status="FAILED", why="ran out of its 5 s"),
+    "T1": Row(("timeout/worker_attempts",), status="FAILED", why="no result within 5 s"),
 }
 
 

@@ -71,7 +71,7 @@ def test_a_worker_at_it_has_a_milestone_and_its_own_time(way: Way) -> None:
 
 def test_ci_shows_jobs_the_current_one_and_the_time_left(way: Way) -> None:
     """D14 D40: jobs passed of all, the job that runs, and the time CI has left since the push."""
-    way.pushed().seen(Ci.RUNNING, "build is not through yet", 1, "build")
+    way.pushed().seen(Ci.RUNNING, "build is not finished yet", 1, "build")
     row = delivery_row(way.state, "a", way.after(99))
     assert row is not None and row.line() == (
         f"a in lib  PUSHED_TO_CI ci_running, 1 of 2 jobs, at build, 8 min 20 s left  {URL}"
@@ -81,7 +81,7 @@ def test_ci_shows_jobs_the_current_one_and_the_time_left(way: Way) -> None:
 
 def test_ci_that_is_late_goes_on_until_its_last_limit(way: Way) -> None:
     """D14: CI at work is given more time, and then it is over time."""
-    way.pushed().seen(Ci.RUNNING, "build is not through yet", 1, "build")
+    way.pushed().seen(Ci.RUNNING, "build is not finished yet", 1, "build")
     left = [row.left_sec for sec in (699, 3700) if (row := delivery_row(way.state, "a", way.after(sec)))]
     assert left == [2900, -101]
 
@@ -122,7 +122,7 @@ def test_a_row_of_tasks_has_repository_and_milestone(way: Way) -> None:
     [
         ([], "its agent is working"),
         (["push"], "CI has no run for it yet"),
-        (["push", "running"], f"CI of {SHA[:12]} is running: build is not through yet; 1 of 2 jobs passed, build is"),
+        (["push", "running"], f"CI of {SHA[:12]} is running: build is not finished yet; 1 of 2 jobs passed, build is"),
         (["push", "green"], "CI is green"),
     ],
 )
@@ -132,7 +132,7 @@ def test_why_says_what_a_change_on_its_way_waits_for(way: Way, steps: list[str],
         if step == "push":
             way.pushed()
         elif step == "running":
-            way.seen(Ci.RUNNING, "build is not through yet", 1, "build")
+            way.seen(Ci.RUNNING, "build is not finished yet", 1, "build")
         else:
             way.seen(Ci.GREEN, "all required jobs succeeded", 2, word=Word.SUCCESS)
     told = why(way.state, "a")

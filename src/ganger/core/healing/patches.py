@@ -170,7 +170,7 @@ def _runtime_patch(patch: Patch, ground: Ground) -> Planned:
     if forbidden:
         more = f" and {len(forbidden) - 5} more" if len(forbidden) > 5 else ""
         named = ", ".join(forbidden[:5]) + more
-        raise _No(f"{named}: a healer may not change this; only {', '.join(_RUNTIME_KEYS)} are")
+        raise _No(f"{named}: a healer may not change this, only {', '.join(_RUNTIME_KEYS)}")
     values = {key: _within(key, patch.content[key], ground.limits) for key in _RUNTIME_KEYS if key in patch.content}
     whole = {key: int(values[key]) for key in _WHOLE_NUMBERS if key in values}
     return Planned(
