@@ -361,7 +361,7 @@ def test_a_question_of_the_run_is_closed_by_its_answer_or_by_more_budget() -> No
         ({}, "it names no task"),
         ({"task": "ghost"}, "there is no task ghost; ganger tasks lists them"),
         ({"task": 7}, "it names no task"),
-        ({"task": "a", "hint": 7}, "the hint is no text"),
+        ({"task": "a", "hint": 7}, "the hint is not text"),
         ({"task": "a", "hint": "x" * 20_001}, "the hint has 20001 characters"),
     ],
 )

@@ -107,7 +107,7 @@ def test_a_pipe_in_the_way_is_replaced_and_nobody_waits_for_it(homes: Homes, hom
 def test_a_name_that_leads_out_of_the_home_is_refused(homes: Homes, home: Path, outside: Path, name: str) -> None:
     """`home_files` of a config is a path in a home; the operator's own file is neither written nor removed."""
     given = {name.replace("/{own}", str(outside)): b"theirs"}
-    with pytest.raises(GangerError, match="no path inside a home"):
+    with pytest.raises(GangerError, match="not a path inside a home"):
         homes.furnish(home, given, None)
     homes.forget(home)
     assert (outside / "login.json").read_bytes() == b"mine"

@@ -36,7 +36,7 @@ def task_named(state: RunState, data: Mapping[str, object]) -> str:
 def text_of(data: Mapping[str, object], key: str) -> str:
     text = data.get(key, "")
     if not isinstance(text, str):
-        raise Refusal(f"the {key} is no text")
+        raise Refusal(f"the {key} is not text")
     if len(text) > _LONGEST_TEXT:
         raise Refusal(f"the {key} has {len(text)} characters, at most {_LONGEST_TEXT} go into a prompt")
     return text.strip()

@@ -74,7 +74,7 @@ class Masker:
         return self.text(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape") if self else data
 
     def hits(self, data: bytes) -> list[Hit]:
-        """Where whole values stand in a file's content, in any of their forms."""
+        """Where whole values occur in a file's content, in any of their forms."""
         return sorted(_whole(data, self._bytes)) if self._bytes else []
 
     def event(self, event: _Event) -> _Event:

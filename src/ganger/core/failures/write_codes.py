@@ -83,7 +83,7 @@ WRITE_CODES: dict[str, tuple[str, str, str]] = {
     ),
     "TOO_LARGE": ("a change is too large", "Files, change sets and numbers of files are bounded.", _AGAIN),
     "CONTENT_REF_MISSING": (
-        "the staged content is not there",
+        "the staged content does not exist",
         "content_ref names a file inside the workspace.",
         _AGAIN,
     ),

@@ -361,7 +361,7 @@ def _seen_again(signs: Signs, since: float) -> str:
         return f"a tool call is open: {signs.tool}"
     seen = {
         "it spoke": signs.beat_at,
-        "its output told of it": signs.event_at,
+        "its output reported an event": signs.event_at,
         "its output grew": signs.output_at,
         "a file changed": signs.files_at,
         "it used the processor": signs.cpu_at,

@@ -57,7 +57,7 @@ def _way(rules: RepoRules) -> str:
         return "it is merged into the run's own branch"
     branch = rules.branch or "the branch that is checked out"
     if rules.style == "request":
-        return f"as a change request of its own into {branch}"
+        return f"as a separate change request into {branch}"
     return f"merged, then onto {branch}"
 
 
