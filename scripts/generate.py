@@ -37,9 +37,9 @@ def contract_schemas() -> Files:
 
 def own_schemas() -> Files:
     """The schemas of what Ganger adds to the five formats: its configuration, its events, the worker protocol."""
-    if not built("ganger.views.schemas"):
+    if not built("ganger.views.reference.schemas"):
         return {}
-    schema = importlib.import_module("ganger.views.schemas").schema
+    schema = importlib.import_module("ganger.views.reference.schemas").schema
     names = ("config", "events", "worker")
     texts = {name: json.dumps(schema(name), indent=2, ensure_ascii=False) + "\n" for name in names}
     return {Path("schemas") / f"{name}.json": text for name, text in texts.items()}
@@ -63,11 +63,11 @@ def agents_page() -> Files:
 
 
 def codes_page() -> Files:
-    return rendered("ganger.views.codes", Path("docs/codes.md"))
+    return rendered("ganger.views.reference.codes", Path("docs/codes.md"))
 
 
 def settings_by_mode_page() -> Files:
-    return rendered("ganger.views.settings_by_mode", Path("docs/settings-by-mode.md"))
+    return rendered("ganger.views.reference.settings_by_mode", Path("docs/settings-by-mode.md"))
 
 
 GENERATORS: Generators = {

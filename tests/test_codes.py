@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ganger.contracts.manifest import METADATA_KEYS
 from ganger.core.vocabulary import BlockReason, RunStatus, TaskStatus
-from ganger.views.codes import entries
+from ganger.views.reference.codes import entries
 
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "ganger"
 CODE = re.compile(r"[A-Z][A-Z0-9]+(?:_[A-Z0-9]+)*")

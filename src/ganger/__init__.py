@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ganger.core.planning.plan import make_plan
     from ganger.core.planning.specs import specs_of as task_specs
     from ganger.errors import GangerError, InputError
-    from ganger.views.schemas import schema
+    from ganger.views.reference.schemas import schema
 
 __version__ = "0.1.0"
 
@@ -52,7 +52,7 @@ _PLACES = {
     "manifest_digest": "ganger.contracts.digest:manifest_digest",
     "parse_heal": "ganger.contracts.parser:parse_heal",
     "parse_result": "ganger.contracts.parser:parse_result",
-    "schema": "ganger.views.schemas:schema",
+    "schema": "ganger.views.reference.schemas:schema",
     "task_specs": "ganger.core.planning.specs:specs_of",
 }
 

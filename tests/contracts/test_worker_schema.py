@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from ganger.contracts.schemas import worker_schema
 from ganger.contracts.worker import KEPT, VERBS
-from ganger.views.schemas import schema
+from ganger.views.reference.schemas import schema
 
 BODIES: list[tuple[str, dict[str, Any]]] = [
     ("next", {"worker": "me", "wait_sec": 60, "roles": ["worker"]}),

@@ -20,7 +20,7 @@ from ganger.core.model.records import Policy, RunState, TaskSpec
 from ganger.core.money.budgets import budget_named
 from ganger.core.state.apply import apply
 from ganger.core.vocabulary import BlockReason, HealSchedule, TaskStatus
-from ganger.views.inbox import inbox
+from ganger.views.run.inbox import inbox
 
 AT = "2026-01-01T00:00:00.000000Z"
 NOW = 1_000_000.0

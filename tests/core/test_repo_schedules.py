@@ -15,7 +15,7 @@ from ganger.core.planning.repos import RepoGraph, RepoLocks, graph_of, is_guarde
 from ganger.core.scheduling.windows import Finish, OpenWindow, Start, Wait, decide
 from ganger.core.state import apply
 from ganger.core.vocabulary import FailureClass, HealSchedule, RunStatus, TaskStatus
-from ganger.views.why import why
+from ganger.views.run.why import why
 from tests.core.repo_runs import RepoRun, repo_run
 
 P, R, D, F = TaskStatus.PENDING, TaskStatus.RUNNING, TaskStatus.DONE, TaskStatus.FAILED

@@ -10,7 +10,7 @@ import pytest
 
 from ganger.core import events as ev
 from ganger.core.vocabulary import BlockReason, TaskStatus
-from ganger.views.why import why
+from ganger.views.run.why import why
 from tests.engine.git_runs import GitProject, edits, git
 from tests.engine.run_projects import done, task, write
 

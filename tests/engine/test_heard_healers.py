@@ -13,7 +13,7 @@ from ganger.core import events as ev
 from ganger.core.model.records import HealRound
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.healing import heal_round
-from ganger.views.costs import spending
+from ganger.views.run.costs import spending
 from tests.engine.run_projects import Project, leading, until
 from tests.engine.speaking_agent import SpeakingAgent, Speech, speaking
 from tests.patience import stretched

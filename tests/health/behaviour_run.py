@@ -12,7 +12,7 @@ from typing import Any
 
 from ganger.core import events as ev
 from ganger.errors import NotFoundError
-from ganger.views.why import why
+from ganger.views.run.why import why
 from tests.engine.git_runs import GitProject
 from tests.engine.run_projects import Project, task
 

@@ -14,9 +14,9 @@ from ganger.core.model.records import Policy, RunState, TaskSpec
 from ganger.core.state.apply import apply
 from ganger.core.times import stamp
 from ganger.core.vocabulary import BlockReason, HealSchedule, TaskStatus
-from ganger.views.board import task_row
-from ganger.views.deliveries import delivery_row, delivery_rows, repo_rows
-from ganger.views.why import why
+from ganger.views.run.board import task_row
+from ganger.views.run.deliveries import delivery_row, delivery_rows, repo_rows
+from ganger.views.run.why import why
 
 OFF = Policy(heal_schedule=HealSchedule.OFF)
 SHA, BEGUN = "a" * 40, 1_767_225_600.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ganger.core import events as ev
 from ganger.core.times import stamp
 from ganger.core.vocabulary import TaskStatus
-from ganger.views.inbox import InboxRow, inbox
+from ganger.views.run.inbox import InboxRow, inbox
 from tests.views.worker_story import BEGAN, Story
 
 

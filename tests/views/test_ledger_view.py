@@ -14,7 +14,7 @@ from ganger.core.model.records import Policy, RunState, TaskSpec
 from ganger.core.state.apply import apply
 from ganger.core.times import stamp
 from ganger.core.vocabulary import HealSchedule
-from ganger.views.deliveries import delivered, ledger_json, ledger_lines
+from ganger.views.run.deliveries import delivered, ledger_json, ledger_lines
 
 OFF = Policy(heal_schedule=HealSchedule.OFF)
 RED, GREEN = "a" * 40, "b" * 40

@@ -12,7 +12,7 @@ from ganger.core.model.workers import TierMark
 from ganger.core.state.snapshot import decode_state, encode_state
 from ganger.core.times import stamp
 from ganger.core.vocabulary import BlockReason, TaskStatus
-from ganger.views.registry import WorkerRow, registry, waiting_accounts
+from ganger.views.run.registry import WorkerRow, registry, waiting_accounts
 from tests.views.worker_story import BEGAN, Story
 
 FOLDER, ROOT = Path("/p/.ganger/r1"), Path("/p")

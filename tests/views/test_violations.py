@@ -20,8 +20,8 @@ from ganger.core.state.apply import apply
 from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, TaskStatus
 from ganger.engine.prompts.assemble import Advice, Handoff, assemble, pieces
 from ganger.engine.workers.handoff import ci_note
-from ganger.views.codes import find
-from ganger.views.violations import VIOLATIONS, named, violated
+from ganger.views.reference.codes import find
+from ganger.views.reference.violations import VIOLATIONS, named, violated
 
 OFF = Policy(heal_schedule=HealSchedule.OFF)
 OLD, SHA, OTHER = "a" * 40, "b" * 40, "c" * 40

@@ -12,7 +12,7 @@ from ganger.core.sentences.sentences import sentence
 from ganger.core.state.allowed import COUNTERS
 from ganger.core.times import stamp
 from ganger.core.vocabulary import BlockReason, TaskStatus
-from ganger.views.why import why
+from ganger.views.run.why import why
 from tests.views.worker_story import BEGAN, Story
 
 

@@ -74,7 +74,7 @@ from ganger.sandboxes.bubblewrap import Bubblewrap
 from ganger.sandboxes.choose import Walls, keeps_in_place
 from ganger.sandboxes.concealed import concealed
 from ganger.stores.sqlite import SqliteStore
-from ganger.views.reconcile import difference_lines
+from ganger.views.planned.reconcile import difference_lines
 from ganger.worker.shim import shim_text
 from ganger.workspaces.direct.fixed_files import FixedFiles
 from ganger.workspaces.direct.project_copy import ProjectCopies

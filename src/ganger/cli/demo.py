@@ -76,7 +76,7 @@ def _report(root: Path, state: object, *, kept: bool, as_json: bool) -> int:
     from ganger.core.times import seconds_between
     from ganger.core.vocabulary import TaskStatus
     from ganger.demo.project import EXPECTED, changed_files, merged, merged_files
-    from ganger.views.board import GLYPHS, counts_line, shown_duration
+    from ganger.views.run.board import GLYPHS, counts_line, shown_duration
 
     assert isinstance(state, RunState)
     wrong = [
@@ -135,7 +135,7 @@ def _play_delivery(root: Path, *, kept: bool, as_json: bool) -> int:
     from ganger.cli.foreground.drive import drive
     from ganger.config import load_project
     from ganger.demo.delivery import build_delivery, shortcomings, waited_sec
-    from ganger.views.deliveries import delivered, ledger_json
+    from ganger.views.run.deliveries import delivered, ledger_json
 
     _say(f"A library and an app that builds on it, with remotes, CI scripts and a mirror: {root}", as_json)
     _say("Done means pushed, CI green for exactly that commit, and mirrored.\n", as_json)
@@ -156,8 +156,8 @@ def _play_delivery(root: Path, *, kept: bool, as_json: bool) -> int:
 def _report_delivery(office: Path, state: object, wrong: list[str], waited: float, *, kept: bool) -> int:
     from ganger.core.model.records import RunState
     from ganger.core.times import seconds_between
-    from ganger.views.board import counts_line, shown_duration
-    from ganger.views.deliveries import delivered, ledger_lines
+    from ganger.views.run.board import counts_line, shown_duration
+    from ganger.views.run.deliveries import delivered, ledger_lines
 
     assert isinstance(state, RunState)
     took = shown_duration(seconds_between(state.started_at, state.finished_at))

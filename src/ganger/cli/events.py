@@ -27,8 +27,8 @@ def command(since: int, follow: bool, project: Path | None, run_id: str | None, 
     """
     from ganger.app.runs import newest_run, read_events
     from ganger.core.events import RunFinished, type_name
-    from ganger.views.board import sentence
-    from ganger.views.stream import event_line
+    from ganger.views.history.stream import event_line
+    from ganger.views.run.board import sentence
     from ganger.views.text import one_line
 
     folder = newest_run(look_at_project(project), run_id)

@@ -18,7 +18,7 @@ def command(code: str | None, as_json: bool) -> int:
       ganger explain NO_SENTINEL
       ganger explain test_error
     """
-    from ganger.views.codes import entries, find
+    from ganger.views.reference.codes import entries, find
 
     if code is None:
         rows = entries()

@@ -27,7 +27,7 @@ def command(answered: bool, project: Path | None, run_id: str | None, as_json: b
       ganger inbox
       ganger inbox --all --json
     """
-    from ganger.views.inbox import inbox
+    from ganger.views.run.inbox import inbox
     from ganger.views.text import one_line
 
     _, state = open_run(project, run_id)

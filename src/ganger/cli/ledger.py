@@ -24,7 +24,7 @@ def command(task_id: str | None, project: Path | None, run_id: str | None, as_js
       ganger ledger
       ganger ledger build-api --json
     """
-    from ganger.views.deliveries import delivered, ledger_json, ledger_lines
+    from ganger.views.run.deliveries import delivered, ledger_json, ledger_lines
 
     _folder, state = open_run(project, run_id)
     names = [known_task(state, task_id)] if task_id is not None else delivered(state)

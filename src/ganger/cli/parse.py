@@ -62,7 +62,7 @@ def parse_events_command(log: Path, kind: str, as_json: bool) -> int:
       ganger parse events --agent codex stream.jsonl --json
     """
     from ganger.app.compose import agent_of_kind, signs_in
-    from ganger.views.signs import as_json as sign_json, heard_json, heard_lines, sign_line
+    from ganger.views.history.signs import as_json as sign_json, heard_json, heard_lines, sign_line
 
     agent = agent_of_kind(kind)
     signs, heard = signs_in(agent, log)

@@ -13,7 +13,7 @@ from ganger.errors import NotFoundError
 
 if TYPE_CHECKING:
     from ganger.engine.files import RunFolder
-    from ganger.views.patches import PatchRow
+    from ganger.views.history.patches import PatchRow
 
 
 @click.command("patches")
@@ -35,7 +35,7 @@ def command(patch_id: str | None, undo: str | None, project: Path | None, run_id
     """
     from ganger.app.runs import read_events
     from ganger.cli.shell.send_command import tell_run
-    from ganger.views.patches import patch_rows
+    from ganger.views.history.patches import patch_rows
 
     if patch_id is not None and undo is not None:
         raise click.UsageError("Give an ID to look at or one to --undo, not both.")

@@ -61,7 +61,7 @@ def command(manifest: Path | None, project: Path | None, prompts: bool, as_json:
 
 def _weigh(project: Project, checked: Checked, *, as_json: bool) -> int:
     from ganger.app.commands.prompt_sizes import prompt_sizes
-    from ganger.views.prompts import document, page
+    from ganger.views.planned.prompts import document, page
 
     found = prompt_sizes(project, checked)
     if as_json:

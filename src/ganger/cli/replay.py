@@ -36,7 +36,7 @@ def command(run: str | None, settings: tuple[str, ...], logs: bool, project: Pat
     """
     from ganger.app.runs import read_events
     from ganger.core.replay import replay, reread
-    from ganger.views.replay import ReplayReport, replay_json, replay_lines
+    from ganger.views.history.replay import ReplayReport, replay_json, replay_lines
 
     amend = _amendment(settings)
     folder = _folder(run, project)

@@ -144,7 +144,7 @@ def _dry_run(project: Project, checked: Checked, only: tuple[str, ...], *, recon
     """Checks everything a run checks first, then prints the plan; creates nothing."""
     from ganger.app.compose import agents_by_role, policy_of
     from ganger.core.failures.retries import allowed_attempts
-    from ganger.views.reconcile import difference_json
+    from ganger.views.planned.reconcile import difference_json
 
     agents = agents_by_role(project, checked)
     assert checked.plan is not None and checked.manifest is not None
@@ -187,7 +187,7 @@ def _difference(project: Project, checked: Checked) -> Difference | None:
 
 
 def show_difference(found: Difference, say: Callable[[str], object]) -> None:
-    from ganger.views.reconcile import difference_lines
+    from ganger.views.planned.reconcile import difference_lines
 
     if found.empty:
         say("nothing to reconcile: manifest and prompts are as the run began with them")

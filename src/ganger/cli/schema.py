@@ -21,7 +21,7 @@ def command(name: str, as_json: bool) -> int:
     Examples:
       ganger schema manifest > manifest.schema.json
     """
-    from ganger.views.schemas import schema
+    from ganger.views.reference.schemas import schema
 
     click.echo(json.dumps(schema(name), indent=None if as_json else 2, ensure_ascii=False))
     return 0

@@ -23,8 +23,8 @@ from ganger.cli.shell.options import (
 if TYPE_CHECKING:
     from ganger.core.model.records import RunState
     from ganger.engine.files import RunFolder
-    from ganger.views.hosts import HostRow
-    from ganger.views.registry import AccountRow, WorkerRow
+    from ganger.views.run.hosts import HostRow
+    from ganger.views.run.registry import AccountRow, WorkerRow
 
 _MOST_ROWS = 20
 
@@ -42,8 +42,8 @@ def command(project: Path | None, run_id: str | None, as_json: bool) -> int:
       ganger status --run night-12 --json
     """
     from ganger.engine.files import is_led
-    from ganger.views.hosts import troubled_hosts
-    from ganger.views.registry import registry, waiting_accounts
+    from ganger.views.run.hosts import troubled_hosts
+    from ganger.views.run.registry import registry, waiting_accounts
 
     folder, state = open_run(project, run_id)
     led = is_led(folder)
@@ -78,10 +78,10 @@ def _print_document(
     from ganger.core.delivery.awaited import awaiting
     from ganger.core.times import stamp
     from ganger.core.vocabulary import TaskStatus
-    from ganger.views.board import counts, open_questions, task_rows
-    from ganger.views.costs import spending
-    from ganger.views.deliveries import delivery_rows, repo_rows
-    from ganger.views.violations import violated
+    from ganger.views.reference.violations import violated
+    from ganger.views.run.board import counts, open_questions, task_rows
+    from ganger.views.run.costs import spending
+    from ganger.views.run.deliveries import delivery_rows, repo_rows
 
     open_rows = [row.as_json() for row in task_rows(state) if row.status is not TaskStatus.DONE]
     print_json(
@@ -103,8 +103,8 @@ def _print_document(
 def _echo_summary(state: RunState, *, led: bool) -> None:
     from ganger.core.delivery.awaited import awaited_line
     from ganger.core.vocabulary import RunStatus
-    from ganger.views.board import counts_line, open_questions
-    from ganger.views.costs import spending_line
+    from ganger.views.run.board import counts_line, open_questions
+    from ganger.views.run.costs import spending_line
 
     click.echo(f"run {state.run_id}: {state.status.value}: {counts_line(state)} of {len(state.tasks)}")
     if state.status is RunStatus.RUNNING and not led:
@@ -125,7 +125,7 @@ def _echo_summary(state: RunState, *, led: bool) -> None:
 def _echo_rows(state: RunState, workers: list[WorkerRow], waits: list[str]) -> None:
     from ganger.core.times import stamp
     from ganger.core.vocabulary import NEEDS_FIRST, TaskStatus
-    from ganger.views.board import GLYPHS, task_row
+    from ganger.views.run.board import GLYPHS, task_row
     from ganger.views.text import one_line
 
     for line in waits:
@@ -144,9 +144,9 @@ def _echo_rows(state: RunState, workers: list[WorkerRow], waits: list[str]) -> N
 def _echo_delivery(folder: RunFolder, state: RunState) -> None:
     from ganger.app.runs import forge_pace
     from ganger.core.times import stamp
-    from ganger.views.deliveries import delivery_rows, repo_rows
+    from ganger.views.reference.violations import violated
+    from ganger.views.run.deliveries import delivery_rows, repo_rows
     from ganger.views.text import one_line
-    from ganger.views.violations import violated
 
     for repo in repo_rows(state)[:_MOST_ROWS]:
         click.echo(f"  repo {one_line(repo.line())}")

@@ -24,7 +24,7 @@ def command(project: Path | None, run_id: str | None, only: str | None, as_json:
       ganger tasks --status FAILED --json
     """
     from ganger.core.vocabulary import TaskStatus
-    from ganger.views.board import GLYPHS, task_rows
+    from ganger.views.run.board import GLYPHS, task_rows
 
     if only is not None and only.upper() not in [status.value for status in TaskStatus]:
         raise click.BadParameter(f"{only!r} is not one of {', '.join(TaskStatus)}", param_hint="--status")

@@ -22,8 +22,8 @@ def command(task_id: str, project: Path | None, run_id: str | None, as_json: boo
       ganger why build-api
     """
     from ganger.engine.files import is_led
+    from ganger.views.run.why import why
     from ganger.views.text import one_line, shown_moments
-    from ganger.views.why import why
 
     folder, state = open_run(project, run_id)
     answer = why(state, known_task(state, task_id), led=is_led(folder))

@@ -40,8 +40,8 @@ def command(past: bool, project: Path | None, run_id: str | None, as_json: bool)
     """
     from ganger.core.times import stamp
     from ganger.engine.files import is_led
-    from ganger.views.hosts import troubled_hosts
-    from ganger.views.registry import registry, waiting_accounts
+    from ganger.views.run.hosts import troubled_hosts
+    from ganger.views.run.registry import registry, waiting_accounts
     from ganger.views.text import one_line
 
     folder, state = open_run(project, run_id)
@@ -72,7 +72,7 @@ def command(past: bool, project: Path | None, run_id: str | None, as_json: bool)
 
 def _heading(state: RunState) -> str:
     """Who works, and what goes on or waits without a worker."""
-    from ganger.views.board import open_questions
+    from ganger.views.run.board import open_questions
 
     found = [f"{counted(len(state.running - state.delivering), 'worker')} at work"]
     if on_their_way := len(state.running & state.delivering):

@@ -1,4 +1,4 @@
-"""One repository on one host: calls with its token, and what their refusals mean."""
+"""Calls to one repository on one host, and what it means when the host refuses one."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from ganger.forges.settings import ForgeSettings
 from ganger.forges.untrusted import Row, number, row, rows, text
 
 MOST_PAGES = 20
-# What a forge answers where it does not do what was asked, though it may well do other things.
+# A forge answers with one of these if it declines this request; other requests may still succeed.
 REFUSED = (403, 404, 405, 409, 412, 413, 422, 423)
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A list read to its end. `digest` is the SHA-256 of all that was answered."""
+    """A complete list. `digest` is the SHA-256 of all answers."""
 
     rows: tuple[Row, ...]
     digest: str
 
 
 def total_of(answer: ForgeAnswer, *, counted: bool = True) -> int:
-    """How long the whole list is, where the answer says so; -1: it does not. `counted`: its body may be believed."""
+    """The length of the whole list, or -1 if the answer does not tell. `counted`: the body's own count is reliable."""
     said = answer.headers.get("x-total-count") or answer.headers.get("x-total") or ""
     if said.isascii() and said.isdigit() and len(said) < 10:
         return int(said)
@@ -33,14 +33,14 @@ def total_of(answer: ForgeAnswer, *, counted: bool = True) -> int:
 
 
 def at_end(answer: ForgeAnswer, *, seen: int, part: int, size: int, counted: bool = True) -> bool:
-    """Whether this page was the last. A server may give fewer rows than it was asked for, so a short page says that
-    only where nothing else does."""
+    """Whether this page is the last. A server may give fewer rows than requested, so a short page counts as the last one
+    only if there is no total."""
     total = total_of(answer, counted=counted)
     return part == 0 or (seen >= total if total >= 0 else part < size)
 
 
 class Site:
-    """`root` is the API's own path; what begins with `R` lies under the repository."""
+    """`root` is the path of the API; a path that begins with `R` is below the repository."""
 
     def __init__(self, client: Client, settings: ForgeSettings, *, root: str, repo: str, authorization: str) -> None:
         self.client = client
@@ -58,7 +58,7 @@ class Site:
 
     @property
     def owner(self) -> str:
-        """What stands before the name of a branch that lies in another repository."""
+        """The prefix of a branch name if the branch is in another repository."""
         return "" if self.source.lower() == self.project.lower() else f"{self.source.partition('/')[0]}:"
 
     @property
@@ -66,7 +66,7 @@ class Site:
         return bool(self._read_token())
 
     def _read_token(self) -> str:
-        """What keeps it from being read keeps it from everybody who asks this host; a file may be being renewed."""
+        """An unreadable token stops every request to this host for now; its file may be about to be replaced."""
         try:
             return self._token().strip()
         except ForgeDenied as denied:
@@ -74,7 +74,7 @@ class Site:
             raise ForgeDenied(denied.message, hint=denied.hint, host=host, way="api", why=why) from denied
 
     async def login(self) -> str:
-        """Who the token speaks for; empty where it may not be told. Asked once."""
+        """The token's user, asked for once; empty if the token may not read it."""
         if self._login is None and self.has_token:
             answer = await self.get("user", also=(403,))
             found = row(answer.json()) if answer.status != 403 else {}
@@ -87,7 +87,7 @@ class Site:
         return await self.ask(ForgeAsk("GET", path, query or {}), also=also)
 
     async def ask(self, ask: ForgeAsk, *, also: Collection[int] = ()) -> ForgeAnswer:
-        """An answer of success, or one of `also`; everything else is an error that says what to do."""
+        """Returns a success or a status in `also`; raises an error with the next step for all others."""
         token = self._read_token()
         whole = replace(ask, path=self._path(ask.path), tally=self.tally)
         answer = await self.client.send(whole, self._authorization, token)
@@ -96,7 +96,7 @@ class Site:
         raise self._refusal(ask, answer, token)
 
     async def pages(self, path: str, query: Mapping[str, str | int], under: str = "", size: int = 50) -> Listed | None:
-        """Every page of a list; None where there is no such thing (any more)."""
+        """All pages of a list; None if it does not exist (any more)."""
         found: list[Row] = []
         bodies = hashlib.sha256()
         limit = "limit" if "limit" in query else "per_page"
@@ -112,12 +112,12 @@ class Site:
         return Listed(tuple(found), bodies.hexdigest())
 
     def listed(self, answer: ForgeAnswer, under: str = "") -> list[Row]:
-        """The rows of an answer that must be JSON: a proxy's page of HTML is trouble, not an empty list."""
+        """The rows of an answer that must be JSON: an HTML page of a proxy is an error, not an empty list."""
         value = answer.json()
         if not isinstance(value, dict | list) and answer.body.strip() != b"null":
             raise ForgeUnreachable(
                 f"{self.client.address.name} answered with something that is not JSON",
-                hint="see whether delivery.url is the forge itself",
+                hint="check that delivery.url is the forge's own address",
             )
         return rows(value, under) if under and isinstance(value, dict) else rows(value)
 
@@ -131,24 +131,24 @@ class Site:
         said = scrub(answer.message, token)
         told = f": {said}" if said else ""
         if answer.status == 401:
-            why = f"refuses the token{told}" if token else f"wants a token{told}"
+            why = f"refuses the token{told}" if token else f"requires a token{told}"
             return ForgeDenied(
                 f"{where} {why}",
-                hint="renew what delivery.token_env or delivery.token_file names",
+                hint="renew the token that delivery.token_env or delivery.token_file names",
                 host=self.client.address.name,
                 way="api",
-                why=said or "it wants a token",
+                why=said or "it requires a token",
             )
         if answer.status == 403:
             return ForgeDenied(
                 f"{where} does not let the token do {ask.method} {ask.path}{told}",
-                hint="give the token the right to read and write the repository",
+                hint="allow the token to read and write the repository",
             )
         if answer.status == 404:
             return ForgeDenied(
                 f"{where} has no {ask.path} for this token{told}",
-                hint="check delivery.project, that the token may read it, and that CI is switched on there",
+                hint="check that delivery.project is right, that the token may read it, and that CI is enabled there",
                 code="FORGE_NOT_FOUND",
             )
-        moved = "it has moved: give its new name as delivery.project" if 300 <= answer.status < 400 else ""
+        moved = "the repository has moved: set delivery.project to its new name" if 300 <= answer.status < 400 else ""
         return ForgeError(f"{where} answered {answer.status} to {ask.method} {ask.path}{told}", hint=moved)

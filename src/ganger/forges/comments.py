@@ -1,4 +1,4 @@
-"""One comment of its own on a change request: found again by its mark, and kept current instead of followed by more."""
+"""Ganger's comment on a change request: found by its mark and updated, so that there is only one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ganger.forges.untrusted import Row, row, text
 
 @dataclass(frozen=True, slots=True)
 class Comments:
-    """Where a forge keeps what is said of one request. `one` is a single comment's path, before its number."""
+    """Where a forge keeps the comments of one request. `one` is the path of a single comment, before its number."""
 
     listed: str
     one: str
@@ -21,8 +21,8 @@ class Comments:
 
 
 async def keep_one(site: Site, at: Comments, mark: str, words: str) -> Row | None:
-    """The comment as it is now; nothing where the forge takes none. Looks first: whoever wrote one and died before
-    that was on record wrote it all the same."""
+    """The current comment; None if the forge accepts none. Looks first: an earlier lead may have written it and died
+    before it recorded that."""
     found = await _own(site, at, mark)
     if found is not None and text(found, "body") == words:
         return found
@@ -35,7 +35,7 @@ async def keep_one(site: Site, at: Comments, mark: str, words: str) -> Row | Non
 
 
 async def _own(site: Site, at: Comments, mark: str) -> Row | None:
-    """The oldest that holds the mark; one that somebody else copied it into is not touched."""
+    """The oldest comment with the mark; another user's comment that quotes the mark is not touched."""
     me = await site.login()
     listed = await site.pages(at.listed, {at.size_name: 50})
     rows: Sequence[Row] = listed.rows if listed is not None else ()

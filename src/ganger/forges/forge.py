@@ -1,4 +1,4 @@
-"""A forge opened for one repository: the port, made of what reads CI there and what handles change requests."""
+"""A forge opened for one repository: the port, made of its CI reader and its change requests."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Requests(Protocol):
 
 
 class Opened:
-    """`meet` asks once which release it is, where that matters: its name and the rung that fits. `version` asks for
-    the name alone, where it does not."""
+    """`meet` asks once for the release, if that matters, and returns its name and the CI reader for it. `version` asks for
+    the name alone, if it does not."""
 
     def __init__(
         self,
@@ -88,12 +88,12 @@ class Opened:
 
     async def _user(self) -> tuple[str, tuple[str, ...]]:
         if not self._site.has_token:
-            return "", ("there is no token: only what is public can be read, and nothing written",)
+            return "", ("there is no token: Ganger can read public data only, and write nothing",)
         answer = await self._site.get("user", also=(403,))
         if answer.status == 403:
-            # Tokens of apps, and such as may not read their owner, are good for the repository all the same.
+            # Tokens of apps, and tokens that may not read their owner, may still work for the repository.
             await self._site.get("R")
-            return "", ("whose token it is cannot be read; it does see the repository",)
+            return "", ("the token may not read its own user; it can read the repository",)
         found = row(answer.json())
         return text(found, "login") or text(found, "username"), ()
 

@@ -1,4 +1,4 @@
-"""Forgejo: which calls its releases have, and CI where it has a call for runs (12) and one for jobs (16)."""
+"""Forgejo: the calls of each release. From 12 on it lists runs, from 16 on jobs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ganger.forges.version import Version, read_version
 
 
 class ForgejoRuns:
-    """`has_jobs`: there are calls for jobs and logs; before, tasks and statuses say what a run's jobs are."""
+    """`has_jobs`: the release has calls for jobs and logs; without them jobs are read from tasks and statuses."""
 
     def __init__(self, site: Site, *, has_jobs: bool, ordered: bool = True) -> None:
         self._site = site
@@ -28,8 +28,8 @@ class ForgejoRuns:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        again = "it cannot run CI again: an empty commit does"
-        logs = "it gives no job logs: a worker gets the job's name, status and link"
+        again = "it cannot rerun CI: Ganger pushes an empty commit instead"
+        logs = "it provides no job logs: a worker gets the job's name, status and link"
         return (again,) if self._has_jobs else (logs, again)
 
     async def runs(self, shas: Sequence[str]) -> Sequence[RunFact]:
@@ -63,7 +63,7 @@ class ForgejoRuns:
 
 
 def read_run(found: Row) -> RunFact:
-    """The commit is under `commit_sha`; a filter by it is called `head_sha`, which no row has."""
+    """The commit is in `commit_sha`; the filter for it is called `head_sha`, a field that no row has."""
     said = forgejo(text(found, "status"), need_approval=yes(found, "need_approval"))
     return RunFact(
         id=text(found, "id"),
@@ -92,7 +92,7 @@ def read_job(found: Row, run: RunFact) -> JobFact:
 
 
 def forgejo_rung(site: Site, version: Version) -> Rung:
-    """A server that is no Forgejo at all is read as the Gitea it is."""
+    """A server that is Gitea is read as Gitea."""
     if version.gitea:
         return gitea_rung(site, version)
     if version.major >= 16:

@@ -1,4 +1,4 @@
-"""Gitea: which calls its releases have."""
+"""Gitea: the calls of each release."""
 
 from __future__ import annotations
 

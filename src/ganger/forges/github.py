@@ -34,7 +34,7 @@ READY = "mutation($id: ID!) { markPullRequestReadyForReview(input: {pullRequestI
 
 WRITERS = ("admin", "maintain", "write")
 INSIDERS = ("OWNER", "MEMBER", "COLLABORATOR")
-# What of a protection keeps a direct push out; rule sets have names of their own.
+# Settings of a branch protection that refuse a direct push; rule sets use other names.
 CLOSING = ("required_pull_request_reviews", "required_status_checks", "restrictions")
 CLOSED_BY = ("pull_request", "required_status_checks", "update")
 ENQUEUE = """mutation($id: ID!, $head: GitObjectID!) {
@@ -70,7 +70,7 @@ class GithubPulls:
         return request
 
     async def _mark(self, request: Request, new: NewRequest, now: Row) -> None:
-        """Labels and milestone are an issue's; the forge makes a label where there is none of its name."""
+        """Labels and milestone belong to the request's issue; the forge creates labels that do not exist."""
         path = f"R/issues/{request.number}"
         if lacking := [name for name in new.labels if name not in names_of(now)]:
             await self._site.ask(ForgeAsk("POST", f"{path}/labels", body={"labels": lacking}), also=REFUSED)
@@ -95,9 +95,9 @@ class GithubPulls:
         if there is not None:
             return there
         if draft and "draft" in answer.text.lower():
-            # Not every plan has drafts.
+            # Some plans have no drafts.
             return await self._made(new, draft=False)
-        raise ForgeError(f"no change request can be opened for {new.branch}: {answer.message}")
+        raise ForgeError(f"cannot open a change request for {new.branch}: {answer.message}")
 
     async def ready(self, request: Request) -> None:
         found = await read_again(self._site, request)
@@ -106,7 +106,7 @@ class GithubPulls:
         if (await self._graphql(READY, {"id": text(found, "node_id")})).get("errors"):
             raise ForgeError(
                 f"change request {request.number} stays a draft: GitHub refuses to make it ready",
-                hint="press Ready for review there, or set delivery.draft = false",
+                hint="press Ready for review on GitHub, or set delivery.draft = false",
             )
 
     async def reviews(self, request: Request) -> Sequence[Review]:
@@ -117,7 +117,7 @@ class GithubPulls:
         return await self._remarks.with_them(request, read)
 
     async def _may_write(self, found: Row, me: str) -> bool:
-        """GitHub takes the word of those who may write."""
+        """GitHub counts reviews by people who may write."""
         by = text(found, "user", "login")
         if by in ("", me) or text(found, "state") in ("COMMENTED", "PENDING"):
             return False
@@ -132,7 +132,7 @@ class GithubPulls:
         return url_of(await keep_one(self._site, at, mark, words))
 
     async def branch_rules(self, branch: str) -> BranchRules:
-        """Of the old kind of protection only an administrator may see all; of rule sets everybody may."""
+        """Only an administrator can read all of a classic protection; everyone can read rule sets."""
         repo = row((await self._site.get("R")).json())
         name = quote(branch, safe="")
         answer = await self._site.get(f"R/branches/{name}", also=(404,))
@@ -162,10 +162,10 @@ class GithubPulls:
         answer = await self._site.get(f"R/branches/{name}/protection", also=(403, 404))
         if answer.status == 200:
             return row(answer.json()), ""
-        return {}, "what its protection asks for can be read by an administrator's token alone"
+        return {}, "only an administrator's token can read what its protection requires"
 
     async def _may_push(self, repo: Row, whole: Row, rules: Mapping[str, Row]) -> bool | None:
-        """Whether a commit that nobody has reviewed or tested there may go to the branch; None: not told."""
+        """Whether the branch accepts a commit without a review or a test on the forge; None if unknown."""
         rights = row(repo.get("permissions"))
         if rights.get("push") is False:
             return False
@@ -183,7 +183,7 @@ class GithubPulls:
         return row((await self._site.ask(ForgeAsk("POST", path, body={"query": query, "variables": variables}))).json())
 
     async def rules(self, into: str) -> MergeRules:
-        """A branch that has a merge queue takes changes through it alone. Who may not write does not see the rest."""
+        """A branch with a merge queue accepts changes through it only. Without write access the other rules are not visible."""
         found = row((await self._site.get("R")).json())
         names = {"merge": "allow_merge_commit", "squash": "allow_squash_merge", "rebase": "allow_rebase_merge"}
         allowed = [method for method, name in names.items() if yes(found, name)]
@@ -202,7 +202,7 @@ class GithubPulls:
         return await merged_as(self._site, request, head, answer)
 
     async def enqueue(self, request: Request, head: str) -> MergeAnswer:
-        """REST has no call for it."""
+        """There is no REST call for this."""
         found = await read_again(self._site, request)
         variables: dict[str, object] = {"id": text(found, "node_id"), "head": head}
         wrong = rows((await self._graphql(ENQUEUE, variables)).get("errors"))
@@ -216,7 +216,7 @@ class GithubPulls:
         answer = await self._graphql(QUEUED, variables)
         found = row(row(row(answer.get("data")).get("repository")).get("pullRequest"))
         if not found:
-            raise ForgeUnreachable(f"GitHub does not say where change request {request.number} stands")
+            raise ForgeUnreachable(f"GitHub does not tell the state of change request {request.number}")
         if text(found, "state") == "MERGED":
             return QueueLook("merged", text(found, "mergeCommit", "oid"))
         entry = row(found.get("mergeQueueEntry"))

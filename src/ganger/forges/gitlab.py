@@ -28,21 +28,21 @@ STATES = {"opened": "open", "locked": "open", "merged": "merged", "closed": "clo
 METHODS: Mapping[str, tuple[str, ...]] = {"merge": ("merge",), "rebase_merge": ("merge",), "ff": ("fast-forward",)}
 # A squash does not change that.
 MERGE_COMMITS = ("merge", "rebase_merge")
-# It has not found out yet whether it can be merged.
+# GitLab is still checking whether it can be merged.
 WORKED_OUT = frozenset({"unchecked", "checking", "preparing", "approvals_syncing"})
 # GitLab says 401 where a token may not merge.
 UNMERGED = (*REFUSED, 401, 406)
 
 
-# Since 19.2 what a pipeline triggers is listed under the second name; the first goes some day.
+# Since 19.2 triggered pipelines are listed under the second name; the first is deprecated.
 TRIGGERS = ("bridges", "trigger_jobs")
 MOST_CHILDREN = 20
-# What a pipeline is called that has none of its own, and where its errors are.
+# The name of a pipeline that has none, and of the job that holds its errors.
 PIPELINE, CONFIGURATION = "pipeline", ".gitlab-ci.yml"
 
 
 class Pipelines:
-    """Pipelines that others start as their children are no rows of this list: their jobs are read with the parent's."""
+    """Child pipelines are not in this list: their jobs are read with those of the parent."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
@@ -51,7 +51,7 @@ class Pipelines:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return ("only failed and cancelled jobs can be run again",)
+        return ("only failed and cancelled jobs can be rerun",)
 
     async def runs(self, shas: Sequence[str]) -> Sequence[RunFact]:
         return await self._list.of(shas)
@@ -70,13 +70,13 @@ class Pipelines:
         return with_jobs(run, jobs, listed.digest)
 
     async def _with_errors(self, run: RunFact) -> RunFact:
-        """A pipeline whose configuration cannot be read has no jobs, and says what is wrong with it."""
+        """A pipeline whose configuration cannot be read has no jobs, but an error message."""
         found = row((await self._site.get(f"R/pipelines/{run.id}")).json())
         wrong = text(found, "yaml_errors")
         return replace(run, workflow=CONFIGURATION, unread=scrub(wrong, "")) if wrong else run
 
     async def _children(self, parent: str) -> list[str]:
-        """Of this project: what a pipeline starts elsewhere has commits of its own."""
+        """Of this project only: a pipeline triggered in another project runs on that project's commits."""
         for name in TRIGGERS:
             listed = await self._site.pages(f"R/pipelines/{parent}/{name}", {"per_page": SIZE}, size=SIZE)
             if listed is not None:
@@ -137,13 +137,13 @@ def read_merge_request(found: Row) -> Request:
 
 
 class MergeRequests:
-    """A draft is one by its title."""
+    """The title marks a draft."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
 
     async def _source(self) -> tuple[str, str]:
-        """The path of the project the branch lies in, and its number where that is another one."""
+        """The path of the branch's project, and its number if that is another project."""
         if not self._site.owner:
             return "R", ""
         path = f"projects/{quote(self._site.source, safe='')}"
@@ -173,14 +173,14 @@ class MergeRequests:
         }
         path, fork = await self._source()
         if fork:
-            # A request belongs to its target, and is opened where its branch lies.
+            # A request belongs to its target project, and is opened in the project of its branch.
             body["target_project_id"] = text(row((await self._site.get("R")).json()), "id")
         answer = await self._site.ask(ForgeAsk("POST", f"{path}/merge_requests", body=body), also=(400, 409, 422))
         if 200 <= answer.status < 300:
             return read_merge_request(row(answer.json()))
         there = await self.find(new.branch, new.into)
         if there is None:
-            raise ForgeError(f"no change request can be opened for {new.branch}: {answer.message}")
+            raise ForgeError(f"cannot open a change request for {new.branch}: {answer.message}")
         return there
 
     async def ready(self, request: Request) -> None:
@@ -211,7 +211,7 @@ class MergeRequests:
         return next((number(one, "id") for one in (listed.rows if listed else ()) if text(one, "title") == title), 0)
 
     async def reviews(self, request: Request) -> Sequence[Review]:
-        """An approval says nothing of a commit: where a push is to end it, the forge takes it back itself."""
+        """An approval names no commit: if a push shall reset approvals, the forge resets them itself."""
         path, me = f"R/merge_requests/{request.number}", await self._site.login()
         approved = await self._site.get(f"{path}/approvals", also=(403, 404))
         given = rows(row(approved.json()).get("approved_by")) if approved.status == 200 else []
@@ -240,7 +240,7 @@ class MergeRequests:
         found = row(answer.json()) if answer.status == 200 else {}
         pushes = await self._site.get("R/push_rule", also=(403, 404))
         rules = await self._site.get("R/approval_rules", also=(403, 404))
-        unseen = "approval rules cannot be read with this token" if rules.status == 403 else ""
+        unseen = "this token cannot read approval rules" if rules.status == 403 else ""
         needed = [number(one, "approvals_required") for one in rows(rules.json())] if rules.status == 200 else []
         return BranchRules(
             protected=yes(found, "protected"),
@@ -253,7 +253,7 @@ class MergeRequests:
         )
 
     async def rules(self, into: str) -> MergeRules:
-        """The project says how, for all its branches."""
+        """The project's settings decide for all branches."""
         found = row((await self._site.get("R")).json())
         methods = METHODS.get(text(found, "merge_method"), ())
         squash = text(found, "squash_option")
@@ -297,7 +297,7 @@ class MergeRequests:
 
 
 def _objection(name: str, notes: Sequence[Row], request: Request, *, counts: bool) -> Review:
-    """What a reviewer who asks for changes has left open. Its name goes with their newest word: more of it is news."""
+    """The open remarks of a reviewer who requests changes. The newest remark is part of the id, so a further one is news."""
     own = [note for note in notes if text(note, "author", "username") == name and not yes(note, "system")]
     open_ones = [note for note in own if not yes(note, "resolved")]
     remarks = tuple(

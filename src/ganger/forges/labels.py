@@ -1,4 +1,4 @@
-"""Labels and milestones of Forgejo and Gitea, which know them by number and let two have one name."""
+"""Labels and milestones of Forgejo and Gitea, which number them and allow two of the same name."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ COLOUR = "#8a8f98"
 
 
 class Labels:
-    """Made once, also where several requests want the same one at one moment: here they wait for each other, and of
-    two that other programs made beside it the older one is used."""
+    """Created once, even if several requests need the same one at the same time: they wait for each other. If another
+    program creates it too, the older one is used."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
         self._turn = asyncio.Lock()
 
     async def numbers(self, names: tuple[str, ...]) -> list[int]:
-        """One the token may not make is left out: a label is not worth a delivery."""
+        """A label that the token may not create is left out: that must not stop a delivery."""
         if not names:
             return []
         async with self._turn:
@@ -47,7 +47,7 @@ class Labels:
 
 
 async def milestone_number(site: Site, title: str, under: str = "id") -> int:
-    """0 where there is no open one of that name."""
+    """0 if there is no open one of that name."""
     if not title:
         return 0
     size = "limit" if under == "id" else "per_page"

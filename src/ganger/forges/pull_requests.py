@@ -18,18 +18,18 @@ from ganger.ports.forge import MergeAnswer, MergeRules, NewRequest, QueueLook, R
 
 DRAFT = "WIP: "
 DRAFTS = ("wip:", "[wip]", "draft:", "[draft]")
-# Another merge is under way there; or it says yes, and that is not to be seen yet.
+# Another merge is in progress; or the forge accepted this one and does not show it yet.
 BUSY = (200, 409)
 LOOKED_AT = 4
 OPINIONS = {"APPROVED": APPROVED, "REQUEST_CHANGES": REWORK, "CHANGES_REQUESTED": REWORK, "DISMISSED": REWORK}
 METHODS = {"merge": "merge", "squash": "squash", "rebase": "rebase", "fast-forward": "fast-forward-only"}
 
-# What makes no merge commit.
+# Methods that create no merge commit.
 STRAIGHT = ("allow_squash_merge", "allow_rebase", "allow_fast_forward_only_merge")
 
 
 def plain_title(title: str) -> str:
-    """Without what makes it a draft."""
+    """The title without its draft mark."""
     for prefix in DRAFTS:
         if title.lower().startswith(prefix):
             return plain_title(title[len(prefix) :].lstrip()) or title
@@ -37,9 +37,9 @@ def plain_title(title: str) -> str:
 
 
 def read_pull(found: Row) -> Request:
-    # Rows of GitHub's list have the moment alone.
+    # GitHub's list has only the time of the merge.
     merged = yes(found, "merged") if "merged" in found else bool(text(found, "merged_at"))
-    # Where its branch is gone, Forgejo and Gitea have the name in the label alone.
+    # Once the branch is deleted, Forgejo and Gitea keep its name only in the label.
     branch = text(found, "head", "ref")
     branch = text(found, "head", "label") if branch.startswith("refs/pull/") else branch
     return Request(
@@ -57,8 +57,7 @@ def read_pull(found: Row) -> Request:
 
 
 def newest_of(listed: Iterable[Row], source: str, branch: str, into: str) -> Request | None:
-    """The newest that is open or merged and comes from that very repository: another fork may have a branch of the
-    same name."""
+    """The newest request that is open or merged and comes from this repository: a fork may have a branch of the same name."""
     found = [
         (number(entry, "number"), read_pull(entry))
         for entry in listed
@@ -74,18 +73,18 @@ async def read_again(site: Site, request: Request) -> Row:
 
 
 async def merged_as(site: Site, request: Request, head: str, answer: ForgeAnswer) -> MergeAnswer:
-    """What became of it, with exactly this head. `answer` is what the forge said to the call to merge."""
+    """The outcome for exactly this head. `answer` is the forge's answer to the merge call."""
     now = read_pull(await read_again(site, request))
     if now.state == "merged":
         return MergeAnswer(now.merged) if now.head == head else MergeAnswer(why=f"it was merged at {now.head[:12]}")
     said = scrub(answer.message, "") or f"it answered {answer.status}"
-    # It has not worked out yet whether it can be merged, or another merge is under way.
+    # The forge is still checking whether it can be merged, or another merge is in progress.
     busy = now.state == "open" and now.head == head and (answer.status in BUSY or "again" in said.lower())
     return MergeAnswer(why=said, busy=busy)
 
 
 def names_of(found: Row) -> list[str]:
-    """Of its labels."""
+    """The numbers of the request's labels."""
     return [text(one, "name") for one in rows(found.get("labels"))]
 
 
@@ -109,7 +108,7 @@ def read_review(found: Row, me: str, *, counts: bool) -> Review:
 
 
 class CommentCalls:
-    """What was said of single lines; a review that was sent does not change any more, so it is read once."""
+    """Remarks on single lines, read once: a submitted review does not change."""
 
     def __init__(self, site: Site, size_name: str) -> None:
         self._site, self._size_name = site, size_name
@@ -132,7 +131,7 @@ def _remark(found: Row) -> Remark:
 
 
 class GiteaPulls:
-    """A draft is one by its title."""
+    """The title marks a draft."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
@@ -163,7 +162,7 @@ class GiteaPulls:
         if answer.status in (409, 422):
             there = await self.find(new.branch, new.into)
             if there is None:
-                raise ForgeError(f"no change request can be opened for {new.branch}: {answer.message}")
+                raise ForgeError(f"cannot open a change request for {new.branch}: {answer.message}")
             return there
         return read_pull(row(answer.json()))
 
@@ -201,7 +200,7 @@ class GiteaPulls:
         return url_of(await keep_one(self._site, at, mark, words))
 
     async def branch_rules(self, branch: str) -> BranchRules:
-        """Who may push or merge is told about this very token."""
+        """The forge tells whether this token's user may push or merge."""
         answer = await self._site.get(f"R/branches/{quote(branch)}", also=(404,))
         repo = row((await self._site.get("R")).json())
         merges = repo.get("allow_merge_commits") is not False
@@ -211,7 +210,7 @@ class GiteaPulls:
         found, signed, unseen = row(answer.json()), False, ""
         if yes(found, "protected"):
             rule = await self._site.get("R/branch_protections", also=(401, 403, 404))
-            unseen = "" if rule.status == 200 else "whether commits must be signed cannot be read with this token"
+            unseen = "" if rule.status == 200 else "this token cannot read whether commits must be signed"
             name = text(found, "effective_branch_protection_name")
             listed = self._site.listed(rule) if rule.status == 200 else []
             signed = any(yes(one, "require_signed_commits") for one in listed if text(one, "rule_name") == name)
@@ -228,7 +227,7 @@ class GiteaPulls:
         )
 
     async def rules(self, into: str) -> MergeRules:
-        """A forge of this kind has no queue of its own."""
+        """Forgejo and Gitea have no merge queue."""
         found = row((await self._site.get("R")).json())
         names = {
             "merge": "allow_merge_commits",

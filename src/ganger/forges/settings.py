@@ -1,4 +1,4 @@
-"""What a forge is opened with: where it is, which repository, whose token, how patient to be."""
+"""Settings of an opened forge: its address, repository, token, and limits for calls."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RealClock:
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How often a call is tried and how long in between (D12), and when a host is left alone for a while.
+    """How often a call is tried, how long the pauses are (D12), and when a host is left alone for a while.
 
     `trips` failures in a row open its breaker for `rest_sec`; each further failure doubles that up to `rest_most_sec`.
     """
@@ -36,7 +36,7 @@ class Patience:
     rest_most_sec: float = 300.0
 
     def pause(self, tried: int) -> float:
-        """How long to wait after that many tries."""
+        """Seconds to wait after that many tries."""
         return min(self.most_sec, self.first_sec * 2.0 ** (tried - 1))
 
 
@@ -46,8 +46,8 @@ def no_token() -> str:
 
 @dataclass(frozen=True, slots=True)
 class ForgeSettings:
-    """`token` is called for each request, so that a renewed file is seen; it is never kept nor shown. `source` is the
-    repository that change requests come from, as owner/name, where that is another one."""
+    """`token` is called for each request, so that a renewed file takes effect; its value is never stored or shown.
+    `source` is the repository that change requests come from, as owner/name, if it is another one."""
 
     url: str
     project: str
@@ -62,7 +62,7 @@ class ForgeSettings:
 
 @dataclass(frozen=True, slots=True)
 class ForgeAddress:
-    """Where a host answers, without credentials. `path` is what its API lies under, such as `/git`."""
+    """A host's address, without credentials. `path` is the prefix of its API, such as `/git`."""
 
     scheme: str
     host: str
@@ -77,7 +77,7 @@ class ForgeAddress:
 
     @property
     def name(self) -> str:
-        """For people."""
+        """The host as people write it."""
         return self.origin.partition("://")[2]
 
     @property
@@ -95,7 +95,7 @@ def is_loopback(host: str) -> bool:
 
 
 def read_address(url: str) -> ForgeAddress:
-    """Without a scheme it is https, on this machine http."""
+    """Without a scheme https is assumed, for this machine http."""
     text = url.strip()
     plain = "://" not in text
     try:
@@ -106,5 +106,5 @@ def read_address(url: str) -> ForgeAddress:
     scheme = "http" if plain and is_loopback(host) else parts.scheme.lower()
     if not host or scheme not in ("http", "https"):
         shown = text.rpartition("@")[2]
-        raise ForgeError(f"{shown!r} is no address of a forge", hint="give delivery.url as https://host")
+        raise ForgeError(f"{shown!r} is not an address of a forge", hint="set delivery.url to https://HOST")
     return ForgeAddress(scheme, host, port or (443 if scheme == "https" else 80), parts.path.rstrip("/"))

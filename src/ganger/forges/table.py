@@ -1,4 +1,4 @@
-"""The forges there are: where the API of each lies, how it wants its token, and what opens it."""
+"""All forges: the path of each API, the form of its token, and the function that opens it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GITHUB_HOSTS = ("github.com", "www.github.com", "api.github.com")
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """`root` is where the API lies under the forge's address, `repos` where repositories lie under that."""
+    """`root` is the path of the API below the forge's address, `repos` the path of repositories below that."""
 
     opens: Callable[[Site], Opened]
     root: str
@@ -40,11 +40,11 @@ KINDS: Mapping[str, Kind] = {
 
 def opened(kind: str, settings: ForgeSettings, hosts: Hosts) -> Opened:
     if kind not in KINDS:
-        raise ForgeError(f"there is no forge of the kind {kind!r}", hint=f"delivery.forge is one of {', '.join(KINDS)}")
+        raise ForgeError(f"there is no forge of kind {kind!r}", hint=f"set delivery.forge to one of {', '.join(KINDS)}")
     found = KINDS[kind]
     project = settings.project.strip("/").removesuffix(".git")
     if "/" not in project:
-        raise ForgeError(f"{settings.project!r} is no project on a forge", hint="give delivery.project as owner/name")
+        raise ForgeError(f"{settings.project!r} is not a project on a forge", hint="set delivery.project to owner/name")
     address = _api_address(kind, read_address(settings.url))
     root = address.path if address.path.endswith(found.root) or _public(address) else address.path + found.root
     repo = found.repos + (quote(project, safe="") if found.whole_name else quote(project))

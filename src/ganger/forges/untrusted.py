@@ -1,4 +1,4 @@
-"""Answers read without trust: what is missing, null or of another kind is empty, never an error."""
+"""Untrusted answers: a value that is missing, null or of another type is read as empty, never as an error."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ def row(value: object) -> Row:
 
 
 def rows(value: object, *path: str) -> list[Row]:
-    """The objects of a list, which may lie under a name."""
+    """The objects of a list; `under` is the name it is stored under, if it has one."""
     for name in path:
         value = row(value).get(name)
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
 def text(found: Row, *path: str) -> str:
-    """A string, or a whole number as one."""
+    """A string; a whole number is turned into one."""
     value: object = found
     for name in path:
         value = row(value).get(name)
@@ -38,7 +38,7 @@ def yes(found: Row, name: str) -> bool:
 
 
 def told(found: Row, name: str) -> bool | None:
-    """Yes, no, or nothing said."""
+    """True, false, or None if the answer does not tell."""
     value = found.get(name)
     return value if isinstance(value, bool) else None
 

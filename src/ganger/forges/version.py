@@ -1,4 +1,4 @@
-"""Which release of Forgejo or Gitea answers."""
+"""The release of a Forgejo or Gitea server."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ganger.forges.api import Site
 from ganger.forges.untrusted import row, text
 
 _NUMBERS = re.compile(r"v?(\d+)(?:\.(\d+))?")
-# One that does not say is taken for the newest: what it lacks then shows as an error, never as a verdict.
+# A server that does not tell its release counts as the newest: a call it lacks is then an error, never a verdict.
 NEWEST = 10_000
 
 

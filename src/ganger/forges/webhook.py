@@ -1,4 +1,4 @@
-"""Where a forge's webhooks come in: a signed one makes Ganger look sooner, and says nothing about what will be seen."""
+"""Receives a forge's webhooks. A signed one makes Ganger check sooner; nothing in it counts as a result."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _DELIVERIES = (
 
 
 class WebhookRefused(Exception):
-    """A request that is not taken; `status` is HTTP's."""
+    """A refused request; `status` is the HTTP status."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
@@ -47,37 +47,37 @@ class WebhookHead:
 
     @property
     def delivery(self) -> str:
-        """What the forge calls this delivery, and calls it again when it repeats it; empty where it does not."""
+        """The forge's id of this delivery, the same if it is repeated; empty if it has none."""
         found = next((self.headers[name] for name in _DELIVERIES if name in self.headers), b"")
         return found[:_LONGEST_ID].decode("latin-1")
 
 
 def read_head(raw: bytes) -> WebhookHead:
-    """A head with its empty line; raises Refused."""
+    """Reads a head with its empty line; raises WebhookRefused."""
     first, *lines = raw.removesuffix(b"\r\n\r\n").split(b"\r\n")
     asked = _REQUEST_LINE.fullmatch(first)
     if asked is None:
-        raise WebhookRefused(400, "this is no HTTP request")
+        raise WebhookRefused(400, "this is not an HTTP request")
     if asked[1] != b"POST":
-        raise WebhookRefused(405, "webhooks are posted")
+        raise WebhookRefused(405, "use POST")
     headers: dict[str, bytes] = {}
     for line in lines:
         name, colon, value = line.partition(b":")
         key = name.decode("latin-1").lower()
         if not colon or not _NAME.fullmatch(name) or key in headers:
-            raise WebhookRefused(400, "a header is malformed, or given twice")
+            raise WebhookRefused(400, "a header is malformed or repeated")
         headers[key] = value.strip(b" \t")
     return WebhookHead(headers, _length(headers))
 
 
 def _length(headers: Mapping[str, bytes]) -> int:
-    """Judged by the head alone, before anything of the body is read."""
+    """Checks the head before any of the body is read."""
     kind = headers.get("content-type", b"").split(b";")[0].strip().lower()
     if kind != b"application/json" or headers.get("content-encoding", b"identity") != b"identity":
-        raise WebhookRefused(415, "only JSON is taken: set the webhook's content type to application/json")
+        raise WebhookRefused(415, "only JSON is accepted: set the webhook's content type to application/json")
     length = headers.get("content-length", b"")
     if "transfer-encoding" in headers or not re.fullmatch(rb"[0-9]{1,12}", length):
-        raise WebhookRefused(411, "the request does not say how long it is")
+        raise WebhookRefused(411, "the request has no Content-Length")
     if int(length) > BODY_BYTES:
         raise WebhookRefused(413, f"the body is larger than {BODY_BYTES} bytes")
     return int(length)
@@ -96,7 +96,7 @@ _SIGNATURES: Mapping[str, Callable[[bytes, bytes], bytes]] = {
 
 
 def signer(head: WebhookHead, body: bytes, secrets: Iterable[str]) -> str | None:
-    """The secret it was signed with. Every signature it carries must be right, and it must carry one."""
+    """The secret that signed it. It must have at least one signature, and all of them must be right."""
     given = [(head.headers[name], proof) for name, proof in _SIGNATURES.items() if name in head.headers]
     found: str | None = None
     for secret in secrets:
@@ -107,13 +107,13 @@ def signer(head: WebhookHead, body: bytes, secrets: Iterable[str]) -> str | None
 
 
 def project_of(body: bytes) -> str:
-    """`owner/name`, as every forge puts it somewhere; empty where it does not. Raises Refused for what is no JSON."""
+    """`owner/name` from the body; empty if there is none. Raises WebhookRefused if the body is not JSON."""
     try:
         text = body.decode("utf-8")
         check_count(text, _MOST_VALUES)
         value = loads(text)
     except (UnicodeDecodeError, DocumentFault):
-        raise WebhookRefused(400, "the body is no acceptable JSON") from None
+        raise WebhookRefused(400, "the body is not valid JSON") from None
     for outer, inner in (("repository", "full_name"), ("project", "path_with_namespace")):
         part = value.get(outer) if isinstance(value, dict) else None
         named = part.get(inner) if isinstance(part, dict) else None
@@ -130,8 +130,8 @@ _LINGER_BYTES = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class HookLimits:
-    """`within_sec` is the time a request has in all. `rate` requests a second are looked at, `burst` at once. A project
-    is nudged once in `every_sec`, however many hooks come."""
+    """`within_sec` limits a whole request. `rate` requests per second are read, up to `burst` at once. A project is nudged
+    at most once in `every_sec`."""
 
     within_sec: float = 5.0
     linger_sec: float = 1.0
@@ -142,7 +142,7 @@ class HookLimits:
 
 @dataclass(slots=True)
 class HookCounts:
-    """What came in so far. `unknown`: signed, and about no project that is followed here."""
+    """Counts of requests. `unknown`: signed, but for a project that the run does not follow."""
 
     taken: int = 0
     repeated: int = 0
@@ -152,7 +152,7 @@ class HookCounts:
 
 
 class WebhookReceiver:
-    """`secrets` are by project, `owner/name`; `nudge` is called with a project that may have news."""
+    """`secrets` by project, as `owner/name`; `nudge` is called with a project that may have news."""
 
     def __init__(
         self,
@@ -173,19 +173,19 @@ class WebhookReceiver:
         self._lines: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
-        """Raises ForgeError where it cannot listen, or could trust nobody."""
+        """Raises ForgeError if it cannot listen, or if a project has no secret."""
         bare = [project for project, secret in self._secrets.values() if not secret]
         if bare or not self._secrets:
             raise ForgeError(
                 f"webhooks need a secret ({', '.join(bare) or 'no project has one'})",
-                hint="set the variable that delivery.webhook_secret_env names, and give the same secret to the forge",
+                hint="set the variable that delivery.webhook_secret_env names, and enter the same secret on the forge",
             )
         try:
             self._server = await asyncio.start_server(self._came, HOST, self.port, limit=HEAD_BYTES)
         except OSError as problem:
             raise ForgeError(
-                f"webhooks cannot come in at {HOST}:{self.port} ({problem.strerror})",
-                hint="choose another webhook_port, or 0 for none",
+                f"cannot listen for webhooks at {HOST}:{self.port} ({problem.strerror})",
+                hint="set delivery.webhook_port to another port, or to 0 for no webhooks",
             ) from problem
         self.port = self._server.sockets[0].getsockname()[1]
 
@@ -202,14 +202,14 @@ class WebhookReceiver:
     # --- a request --------------------------------------------------------------------------------------------------
 
     async def _came(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One request a connection. Whatever it is, it ends in time and nobody else notices."""
+        """One request per connection. It always ends in time and does not disturb other requests."""
         line = asyncio.current_task()
         assert line is not None
         crowded = len(self._lines) >= _MOST_LINES or not self._may_come()
         self._lines.add(line)
         try:
             async with asyncio.timeout(self._limits.within_sec + self._limits.linger_sec):
-                status, why = (429, "too many come at once") if crowded else await self._answered(reader)
+                status, why = (429, "too many requests at once") if crowded else await self._answered(reader)
                 self.counts.refused += crowded
                 writer.write(_answer(status, why))
                 await writer.drain()
@@ -234,15 +234,15 @@ class WebhookReceiver:
         except asyncio.LimitOverrunError:
             found = WebhookRefused(431, f"the head is larger than {HEAD_BYTES} bytes")
         except asyncio.IncompleteReadError:
-            found = WebhookRefused(400, "the request ends half-way")
+            found = WebhookRefused(400, "the request is incomplete")
         except TimeoutError:
-            found = WebhookRefused(408, "the request did not come in time")
+            found = WebhookRefused(408, "the request took too long")
         self.counts.forged += found.status == HTTPStatus.UNAUTHORIZED
         self.counts.refused += found.status != HTTPStatus.UNAUTHORIZED
         return found.status, found.why
 
     def _taken(self, head: WebhookHead, body: bytes) -> str:
-        """What becomes of a whole request, in a word; raises Refused."""
+        """What became of a complete request, in one word; raises WebhookRefused."""
         secret = signer(head, body, sorted({secret for _project, secret in self._secrets.values()}))
         if secret is None:
             raise WebhookRefused(401, "it is not signed with the secret")
@@ -251,7 +251,7 @@ class WebhookReceiver:
         if expected != secret:
             self.counts.unknown += 1
             return "unknown"
-        # A delivery's name is not part of what is signed, so the same body under another name is a repetition too.
+        # The delivery's id is not signed, so the same body under another id is a repetition too.
         if not self._is_new(f"{project} {head.delivery}" if head.delivery else "", hashlib.sha256(body).hexdigest()):
             self.counts.repeated += 1
             return "repeated"
@@ -259,7 +259,7 @@ class WebhookReceiver:
         self._call(project)
         return "taken"
 
-    # --- how much ---------------------------------------------------------------------------------------------------
+    # --- limits ---------------------------------------------------------------------------------------------------
 
     def _may_come(self) -> bool:
         now, limits = asyncio.get_running_loop().time(), self._limits
@@ -279,7 +279,7 @@ class WebhookReceiver:
         return not known
 
     def _call(self, project: str) -> None:
-        """At once, or when the project may be nudged again: the last hook of a burst is never the one that is lost."""
+        """Nudges at once, or as soon as the project may be nudged again: the last hook of a burst is never lost."""
         loop = asyncio.get_running_loop()
         due = self._nudged.get(project, -self._limits.every_sec) + self._limits.every_sec
         if project in self._later:
@@ -296,7 +296,7 @@ class WebhookReceiver:
         self._nudge(project)
 
     async def _linger(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Lets the other side read the answer although it still sends: closing at once would take it away again."""
+        """Reads on, so that a client that is still sending gets the answer: closing at once would reset the connection."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._limits.linger_sec):
                 if writer.can_write_eof():

@@ -20,9 +20,9 @@ from ganger.core.names import verify_log, worker_log
 from ganger.core.times import stamp
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.lead import Lead
-from ganger.views.board import GLYPHS, counts_line, open_questions, rest_seconds, sentence, shown_duration
-from ganger.views.deliveries import delivery_row
-from ganger.views.hosts import troubled_hosts
+from ganger.views.run.board import GLYPHS, counts_line, open_questions, rest_seconds, sentence, shown_duration
+from ganger.views.run.deliveries import delivery_row
+from ganger.views.run.hosts import troubled_hosts
 from ganger.views.text import clean_text, one_line
 
 _REFRESH_SEC = 0.25

@@ -16,9 +16,9 @@ from ganger.core.model.records import RunState
 from ganger.core.times import seconds_between
 from ganger.core.vocabulary import RunStatus, TaskStatus
 from ganger.engine.lead import Lead
-from ganger.views.board import GLYPHS, counts_line, sentence, shown_duration
-from ganger.views.inbox import inbox, inbox_row
-from ganger.views.stream import event_line
+from ganger.views.history.stream import event_line
+from ganger.views.run.board import GLYPHS, counts_line, sentence, shown_duration
+from ganger.views.run.inbox import inbox, inbox_row
 from ganger.views.text import one_line
 
 _LONGEST_SHORT = 400

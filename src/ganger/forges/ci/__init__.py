@@ -1,1 +1,1 @@
-"""What forges say of CI, read without trust and put into six words."""
+"""CI results of forges: untrusted answers, translated into six words."""

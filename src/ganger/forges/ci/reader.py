@@ -1,4 +1,4 @@
-"""What a forge of one version can say about CI: the part of the port that differs from release to release."""
+"""Reading CI from a forge: the part of the port that differs between releases."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NEVER_BEGAN = "startup_failure"
 class Rung(Protocol):
     @property
     def notes(self) -> tuple[str, ...]:
-        """What it cannot do, for people."""
+        """What it cannot do, as sentences for the operator."""
 
     async def runs(self, shas: Sequence[str]) -> Sequence[RunFact]: ...
 
@@ -31,11 +31,11 @@ class Rung(Protocol):
 
 
 def with_jobs(run: RunFact, jobs: Sequence[JobFact], digest: str, *, whole: bool = True) -> RunFact:
-    """A run that is over before its jobs are is not asked for the last time: `asked` stays empty until they are.
-    `whole`: these are all jobs it has. One without any is believed only where it says itself that none began."""
+    """Adds a run's jobs. `asked` stays empty until the jobs have ended too, so that an ended run is asked for again.
+    `whole`: these are all its jobs. A run without jobs is accepted only if it says that none began."""
     if run.reason == NEEDS_APPROVAL:
         jobs = [job if job.word in OVER else replace(job, word=Word.WAITING, reason=NEEDS_APPROVAL) for job in jobs]
-    # Nobody has to start what a child pipeline leaves to people.
+    # Manual jobs of a child pipeline need not be started.
     left = [job for job in jobs if job.word not in OVER and not (job.child and job.reason == NEEDS_APPROVAL)]
     settled = whole and (bool(jobs) or run.raw == NEVER_BEGAN or bool(run.unread)) and not left
     through = run.word not in OVER or settled
@@ -48,7 +48,7 @@ def deleted(run: RunFact) -> RunFact:
 
 
 async def job_log(site: Site, path: str) -> str:
-    """The end of it; empty where there is none (any more). As it is: a token in it is a leak that must be seen."""
+    """The end of the log; empty if there is none (any more). Not masked: a token in it is a leak that must be seen."""
     answer = await site.ask(ForgeAsk("GET", path, away=True, tail=True), also=GONE)
     return "" if answer.status in GONE else answer.text
 
@@ -60,5 +60,5 @@ async def ordered(site: Site, path: str) -> bool:
 
 
 def unfinished(run: RunFact) -> bool:
-    """Whether any of its jobs failed or was stopped: where none did, only the whole run can be run again."""
+    """Whether any job failed or was cancelled: if none did, only the whole run can be rerun."""
     return any(job.word in (Word.FAILURE, Word.CANCELLED) for job in run.jobs)

@@ -1,4 +1,4 @@
-"""The runs of a repository, one page per call, matched to commits by their full SHA and by nothing else."""
+"""The runs of a repository, one page per call, matched to commits by the full SHA alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BY_NAME = 0
 
 
 class PageOrder:
-    """`backwards`: the server gives the oldest first, so the newest rows are on its last page."""
+    """`backwards`: the server lists the oldest first, so the newest rows are on the last page."""
 
     def __init__(self, *, backwards: bool = False) -> None:
         self._backwards = backwards
@@ -29,7 +29,7 @@ class PageOrder:
         return self._pages if self._backwards else 1
 
     def next(self) -> int:
-        """The page to read now, or BY_NAME: after the last one it is time to ask for one row by its name."""
+        """The page to read next; BY_NAME after the last one: then one commit is asked for by its SHA."""
         if self._newest_next or self._pages <= 1:
             self._newest_next = False
             return self.newest
@@ -41,7 +41,7 @@ class PageOrder:
         return self._pages + 1 - self._deep if self._backwards else self._deep
 
     def read(self, page: int, *, pages: int, enough: bool) -> None:
-        """What a page said of the list's length. `enough`: all that is waited for was on the newest page."""
+        """Notes the list's length. `enough`: the newest page had everything that is awaited."""
         known = max(1, pages)
         if enough and page == (known if self._backwards else 1):
             self._deep, self._newest_next = 1, True
@@ -53,7 +53,7 @@ _ID = re.compile(r"[0-9]{1,20}")
 
 @dataclass(frozen=True, slots=True)
 class ListCall:
-    """How a forge lists runs. `read` makes a run of a row, or nothing of one it cannot believe."""
+    """How a forge lists runs. `read` turns a row into a run, or None if the row is not credible."""
 
     path: str
     sha_name: str
@@ -112,7 +112,7 @@ class RunList:
         return found
 
     def _saw(self, found: Sequence[RunFact], wanted: set[str]) -> bool:
-        """Whether every commit has a run here, and every run that is under way is here."""
+        """Whether this page has a run of every commit, and every run in progress."""
         self._open = {run: sha for run, sha in self._open.items() if sha in wanted}
         self._unseen = sorted(wanted - {run.sha for run in found})
         return not self._unseen and self._open.keys() <= {run.id for run in found}
@@ -127,6 +127,6 @@ class RunList:
         if total < 0:
             return page + 1 if rows >= self._call.size else page
         if page == 1 and 0 < rows < min(total, self._call.size):
-            # The server gives fewer than it was asked for.
+            # The server gives fewer rows than requested.
             self._size = rows
         return -(-total // self._size)

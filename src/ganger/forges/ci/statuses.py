@@ -1,4 +1,4 @@
-"""CI as commit statuses and tasks of runners tell it, put together as runs: for releases without a call for runs."""
+"""Runs assembled from commit statuses and runner tasks, for releases that cannot list runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BADNESS = (Word.SUCCESS, Word.SKIPPED, Word.CANCELLED, Word.FAILURE)
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """`run` is the number in the repository of the run it is of; 0: of something else than this forge's own CI."""
+    """`run` is the run's number in the repository; 0 if the status is not from the forge's own CI."""
 
     run: int
     workflow: str
@@ -33,7 +33,7 @@ class Status:
 
 
 async def statuses_of(site: Site, sha: str) -> tuple[list[Status], str]:
-    """The latest of each context, and the SHA-256 of what was answered."""
+    """The latest status of each context, and the SHA-256 of the answers."""
     found: dict[str, Status] = {}
     bodies, seen = hashlib.sha256(), 0
     for page in range(1, MOST_PAGES + 1):
@@ -44,7 +44,7 @@ async def statuses_of(site: Site, sha: str) -> tuple[list[Status], str]:
         body = row(answer.json())
         entries = rows(body, "statuses")
         bodies.update(answer.body)
-        # Just after a push the answer has no SHA at all; one with another SHA is about something else.
+        # Just after a push the answer has no SHA; with another SHA it is about another commit.
         if text(body, "sha") == sha:
             found.update((text(entry, "context"), _status(entry)) for entry in entries if text(entry, "context"))
         # `total_count` counts this page alone.
@@ -70,7 +70,7 @@ def _job(name: str, said: CiWord, found: str, url: str) -> JobFact:
 
 @dataclass(frozen=True, slots=True)
 class RunnerTask:
-    """One job a runner took."""
+    """A job that a runner took."""
 
     run: int
     sha: str
@@ -88,7 +88,7 @@ def read_task(entry: Row) -> RunnerTask | None:
 
 
 def newest(tasks: Iterable[RunnerTask]) -> dict[str, JobFact]:
-    """Per job the task with the highest number, which is its latest attempt."""
+    """For each job the task with the highest number, its latest attempt."""
     found: dict[str, JobFact] = {}
     for task in tasks:
         known = found.get(task.job.name)
@@ -102,8 +102,8 @@ def _number(job: JobFact) -> int:
 
 
 def combined(statuses: Iterable[Status], tasks: Mapping[str, JobFact]) -> list[JobFact]:
-    """Each job once. A status that is not over is of a newer attempt than a task that is; of two that are, the worse
-    counts."""
+    """Each job once. A status in progress belongs to a newer attempt than a task that has ended; if both have ended, the
+    worse one counts."""
     jobs = dict(tasks)
     for status in statuses:
         known = jobs.get(status.job.name)
@@ -118,7 +118,7 @@ def _both(status: JobFact, task: JobFact) -> JobFact:
 
 
 def summary(jobs: Iterable[JobFact]) -> tuple[Word, str]:
-    """What jobs come to where nothing says it for the run; the words change with any of them."""
+    """A run's state by its jobs, if the forge tells none; the text changes with every job."""
     counts: dict[str, int] = {}
     for job in jobs:
         counts[job.word.value] = counts.get(job.word.value, 0) + 1
@@ -134,7 +134,7 @@ def of_run(statuses: Sequence[Status], run: int) -> list[Status]:
 
 
 async def tasks_of(site: Site, sha: str, run: int, names: Iterable[str]) -> dict[str, JobFact]:
-    """The tasks of one run: the newest pages of the repository's, until each of these jobs has one."""
+    """The tasks of one run: reads the newest pages until each of these jobs has a task."""
     looked_for, found, seen = set(names), list[RunnerTask](), 0
     for page in range(1, MOST_TASK_PAGES + 1):
         answer = await site.get("R/actions/tasks", {"limit": SIZE, "page": page}, also=(404,))
@@ -150,7 +150,7 @@ async def tasks_of(site: Site, sha: str, run: int, names: Iterable[str]) -> dict
 
 
 class StatusRuns:
-    """`with_tasks`: the server lists them, so that many commits cost one call."""
+    """`with_tasks`: the server lists tasks, so that one call serves many commits."""
 
     def __init__(self, site: Site, *, with_tasks: bool) -> None:
         self._site = site
@@ -164,9 +164,9 @@ class StatusRuns:
     @property
     def notes(self) -> tuple[str, ...]:
         return (
-            "it gives no job logs: a worker gets the job's name, status and link",
-            "it cannot run CI again: an empty commit does",
-            "jobs are known by commit statuses: name required jobs without their workflow",
+            "it provides no job logs: a worker gets the job's name, status and link",
+            "it cannot rerun CI: Ganger pushes an empty commit instead",
+            "jobs are read from commit statuses: name required jobs without their workflow",
         )
 
     async def runs(self, shas: Sequence[str]) -> Sequence[RunFact]:
@@ -208,7 +208,7 @@ class StatusRuns:
         for task in map(read_task, entries):
             if task is not None and task.sha in wanted:
                 self._tasks.setdefault((task.sha, task.run), {})[task.job.id] = task
-        # A run's tasks may lie on several pages, so the older ones are always gone through as well.
+        # A run's tasks may be on several pages, so older pages are always read too.
         self._turns.read(page, pages=page + 1 if len(entries) >= SIZE else page, enough=False)
 
     def _runs(self, sha: str) -> list[RunFact]:
@@ -223,7 +223,7 @@ class StatusRuns:
         return found
 
     def _next(self, among: set[str]) -> str:
-        """By turns, whoever was not asked for longest first."""
+        """In turn; the commit that was asked for longest ago comes first."""
         self._order = [sha for sha in self._order if sha in among]
         sha = next((new for new in sorted(among) if new not in self._order), "") or self._order.pop(0)
         self._order.append(sha)

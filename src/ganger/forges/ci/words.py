@@ -1,4 +1,4 @@
-"""The words of each forge for runs and jobs, as the six of the core; what is not in a table is never a verdict."""
+"""Each forge's words for runs and jobs, translated into the core's six; an unknown word is never a verdict."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ganger.core.model.ci import ALLOWED_TO_FAIL, NEEDS_APPROVAL, TIMED_OUT, UNK
 
 @dataclass(frozen=True, slots=True)
 class CiWord:
-    """A forge's own word (`raw`), what it comes to, and why where the six do not say enough."""
+    """A forge's own word (`raw`), its translation, and a reason if the six words do not say enough."""
 
     word: Word
     raw: str = ""
@@ -29,8 +29,8 @@ FORGEJO: Table = {
     "skipped": (Word.SKIPPED, ""),
 }
 
-# Before `completed`. On GitHub a job that is `waiting` stands before an environment somebody guards; on Gitea it waits
-# for the jobs it needs.
+# Before `completed`. On GitHub a `waiting` job waits for the approval of an environment; on Gitea for the jobs it
+# needs.
 GITHUB_STATUS: Table = {
     "queued": (Word.WAITING, ""),
     "requested": (Word.WAITING, ""),
@@ -77,7 +77,7 @@ COMMIT_STATUS: Table = {
     "warning": (Word.SKIPPED, ""),
     "skipped": (Word.SKIPPED, ""),
 }
-# Older servers post a skipped job as success and a cancelled one as failure: only the description tells.
+# Older servers report a skipped job as success and a cancelled one as failure: only the description tells.
 STATUS_TEXTS: Mapping[str, Word] = {
     "has started running": Word.RUNNING,
     "has been skipped": Word.SKIPPED,
@@ -107,7 +107,7 @@ def github(status: str, conclusion: str, table: Table = GITHUB_STATUS) -> CiWord
 
 
 def gitlab(status: str, *, failure: str = "", may_fail: bool = False) -> CiWord:
-    """`failure` is the reason GitLab gives for a failed job. Nobody waits for a job that may fail."""
+    """`failure` is GitLab's reason for a failed job. A job that is allowed to fail is not waited for."""
     said = look_up(GITLAB, status)
     if said.word is Word.FAILURE:
         reason = ALLOWED_TO_FAIL if may_fail else TIMED_OUT if failure in GITLAB_TIMED_OUT else ""

@@ -1,4 +1,4 @@
-"""CI as GitHub tells it, and Gitea since 1.25: runs by `head_sha`, jobs with a status and then a conclusion."""
+"""CI of GitHub, and of Gitea since 1.25: runs by `head_sha`, jobs with a status and then a conclusion."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ganger.forges.untrusted import Row, number, row, text
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """Where the two differ."""
+    """The differences between the two."""
 
     statuses: Table
     size: int
@@ -40,7 +40,7 @@ class WorkflowRuns:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return () if self._dialect.reruns else ("it cannot run CI again: an empty commit does",)
+        return () if self._dialect.reruns else ("it cannot rerun CI: Ganger pushes an empty commit instead",)
 
     async def runs(self, shas: Sequence[str]) -> Sequence[RunFact]:
         return await self._list.of(shas)
@@ -58,12 +58,12 @@ class WorkflowRuns:
         return with_jobs(run, jobs, listed.digest)
 
     async def _with_trouble(self, run: RunFact) -> RunFact:
-        """A run that failed without any job: its workflow has no name where the file could not be read at all."""
+        """A run that failed without a job; its workflow has no name if the file could not be read."""
         found = row((await self._site.get(f"R/actions/runs/{run.id}")).json())
         nameless = text(found, "name") == text(found, "path").partition("@")[0] != ""
         if run.raw != NEVER_BEGAN and not nameless:
             return run
-        return replace(run, unread=f"the run ended as {run.raw} before any job began; its page says why")
+        return replace(run, unread=f"the run ended as {run.raw} before any job began; its page shows why")
 
     async def log(self, run: RunFact, job: JobFact) -> str:
         return await job_log(self._site, f"R/actions/jobs/{job.id}/logs") if job.id else ""

@@ -1,1 +1,1 @@
-"""CI without a forge: the operator's own commands."""
+"""CI without a forge: commands of the operator."""

@@ -1,4 +1,4 @@
-"""CI without a forge: its jobs are the operator's own commands, each in a fresh checkout of the pushed commit."""
+"""CI without a forge: its jobs are commands of the operator, each in a fresh checkout of the pushed commit."""
 
 from __future__ import annotations
 
@@ -23,19 +23,20 @@ _MOST_TRIES = 5
 _LOG_BYTES = 4 << 20
 _OVER_ALREADY_SEC = 0.1
 _WORD = re.compile(r"\{(sha|branch|repo)\}")
-# Somebody outside ended it: that says nothing about the code.
+# Ended by something outside: that says nothing about the code.
 _FROM_OUTSIDE = frozenset({signal.SIGTERM, signal.SIGKILL, signal.SIGINT, signal.SIGHUP})
-# A checkout belongs to whoever works inside the walls; the mirror job is outside, and nobody was in its checkout yet.
+# A checkout belongs to the user inside the sandbox; the mirror job runs outside, in a checkout that no other job used.
 _OWN_CHECKOUT = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
 
 
 @dataclass(frozen=True)
 class CommandCi:
-    """What runs, and with what. `jobs` are program and arguments by name, in order, with {sha} {branch} {repo} in them.
+    """The jobs and their environment. `jobs` are programs with arguments by name, in order, with {sha} {branch} {repo}
+    in them.
 
-    `folder` is this repository's own place inside the run's folder. The `mirror_job` has to reach the mirror, so no
-    walls are around it, and `mirror_env` is its alone: the way to the operator's keys. `most` are the commits that
-    are checked at once. `halted`: the run is being stopped, so that what ends now was ended, and is no verdict.
+    `folder` is this repository's folder inside the run's folder. The `mirror_job` has to reach the mirror, so it runs
+    without a sandbox; only it gets `mirror_env`, which leads to the operator's keys. `most` commits are checked at once.
+    `halted`: the run is stopping, so a job that ends now was ended by that and gives no verdict.
     """
 
     folder: Path
@@ -55,17 +56,17 @@ class CommandCi:
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
-    """How a job ended, judged. `again`: nothing was learnt, it has to be run once more."""
+    """The verdict on a job's end. `again`: there is none, and the job has to run again."""
 
     job: JobRecord
     again: bool = False
 
 
 class CommandForge:
-    """`runs` starts what was not started yet; jobs live in the keeper's hands, and a new lead finds them there.
+    """`runs` starts jobs that have not started; the keeper holds them, so a new lead finds them.
 
-    Success is recorded as it comes. Any other end is recorded when the forge is next asked: whoever is stopping a run
-    asks nothing any more, and a job that was ended by that must not look like one that failed.
+    Success is recorded at once. Any other end is recorded when the lead asks next: a lead that is stopping asks nothing
+    more, and a job that was ended by the stop must not count as failed.
     """
 
     def __init__(self, ci: CommandCi, launcher: Launcher, repository: Repository, sandbox: Sandbox) -> None:
@@ -90,17 +91,17 @@ class CommandForge:
         return self._calls
 
     def keys(self) -> set[str]:
-        """Under which the launcher knows the jobs that are under way, also those an earlier lead began."""
+        """The launcher's names of running jobs, including those of an earlier lead."""
         records = (self._records.read(sha, list(self._ci.jobs)) for sha in self._records.known())
         under_way = [(r, r.next) for r in records if r is not None and r.next]
         return {self._key(r, name) for r, name in under_way if r.jobs[name].tries}
 
     async def knock(self) -> None:
-        """It is here."""
+        """Does nothing: local commands are always available."""
 
     async def greet(self) -> Greeting:
         if not self._ci.jobs:
-            raise ForgeError("there is no CI job", hint='name some: [delivery.jobs] test = ["make", "test"]')
+            raise ForgeError("no CI job is configured", hint='add one: [delivery.jobs] test = ["make", "test"]')
         for name, argv in self._ci.jobs.items():
             program = argv[0] if argv else ""
             lacking = not program or ("/" not in program and shutil.which(program, path=self._path()) is None)
@@ -127,13 +128,13 @@ class CommandForge:
         return replace(run, jobs=(await self._load(run.sha)).job_facts(self._ci.folder), asked=run.state)
 
     async def log(self, run: RunFact, job: JobFact) -> str:
-        """The end of a long one: that is where it says what went wrong."""
+        """The log; of a long one the end, which shows what failed."""
         self._calls += 1
         path = self._ci.folder / log_name(run.sha, job.attempt, job.name)
         return await asyncio.to_thread(_tail, path)
 
     async def rerun(self, run: RunFact) -> bool:
-        """Harmless to repeat: a run that has gone on to a later attempt already stays there."""
+        """Harmless to repeat: a run that is already at a later attempt stays there."""
         self._calls += 1
         if not self._ci.can_rerun:
             return False
@@ -180,7 +181,7 @@ class CommandForge:
         raise _no_requests(request.branch)
 
     async def close(self) -> None:
-        """Jobs that run go on; whoever leads next finds them."""
+        """Running jobs continue; the next lead finds them."""
         for driver in self._drivers.values():
             driver.cancel()
         await asyncio.gather(*self._drivers.values(), *self._tidying, return_exceptions=True)
@@ -189,7 +190,7 @@ class CommandForge:
     # --- records ----------------------------------------------------------------------------------------------------
 
     async def _load(self, sha: str) -> RunRecord:
-        """What an earlier lead wrote, the first time; what it had no time to remove goes."""
+        """Reads an earlier lead's records, once, and removes checkouts it left behind."""
         if sha not in self._now:
             names = list(self._ci.jobs)
             found = await asyncio.to_thread(self._records.read, sha, names)
@@ -204,7 +205,7 @@ class CommandForge:
         self._now[record.sha] = record
 
     async def _settle(self) -> None:
-        """What drivers came back with."""
+        """Records how finished jobs ended."""
         for sha, driver in list(self._drivers.items()):
             if not driver.done():
                 continue
@@ -222,7 +223,7 @@ class CommandForge:
             self._put_away(sha, name, ended.job)
 
     def _put_away(self, sha: str, name: str, job: JobRecord) -> None:
-        """A job's checkout is needed until its end is on disk; nobody waits for it to be gone."""
+        """A job's checkout is needed until its end is on disk; its removal is not waited for."""
         gone = self._repository.drop_checkout(_checkout_name(sha, name, job.attempt, job.tries))
         task = asyncio.ensure_future(gone)
         self._tidying.add(task)
@@ -231,7 +232,7 @@ class CommandForge:
     # --- jobs -------------------------------------------------------------------------------------------------------
 
     async def _drive(self, sha: str) -> _Ended | None:
-        """Runs the jobs of a commit one after the other; stops at the first that says anything but yes or skipped."""
+        """Runs a commit's jobs one after the other; stops at the first that neither succeeds nor is skipped."""
         while name := self._now[sha].next:
             record = self._now[sha]
             ended = await self._adopt(record, name) if record.jobs[name].word is Word.RUNNING else None
@@ -250,7 +251,7 @@ class CommandForge:
         before = record.jobs[name]
         tried = before.tries
         if tried >= _MOST_TRIES:
-            return _Ended(replace(before, word=Word.CANCELLED, raw=f"ended {tried} times from outside"))
+            return _Ended(replace(before, word=Word.CANCELLED, raw=f"ended {tried} times by something outside"))
         if tried:
             self._put_away(record.sha, name, before)
         checkout_name = _checkout_name(record.sha, name, record.attempt, tried + 1)
@@ -264,10 +265,10 @@ class CommandForge:
         return self._judged(job, await running.wait(), name)
 
     async def _adopt(self, record: RunRecord, name: str) -> _Ended | None:
-        """A job that an earlier lead began; None: it never ran, or what became of it tells nothing.
+        """The end of a job that an earlier lead began; None if it never ran or its end gives no verdict.
 
-        Whoever took over has ended what it did not want before it asks here. So one that still runs in its own checkout
-        is believed whatever it says; one that had ended, only when it succeeded.
+        The new lead has already ended the jobs it does not need. So a job that still runs in its own checkout counts
+        whatever its verdict; one that had ended counts only if it succeeded.
         """
         key, job = self._key(record, name), record.jobs[name]
         running = await self._launcher.find(key)
@@ -281,11 +282,11 @@ class CommandForge:
         return ended if not over_already or ended.job.word is Word.SUCCESS else None
 
     def _judged(self, job: JobRecord, end: Exit, name: str) -> _Ended:
-        """Nothing is learnt from one that was ended from outside, or whose checkout was taken away under it."""
+        """There is no verdict if something outside ended the job or removed its checkout while it ran."""
         if end.lost or not job.stands:
             return _Ended(job, again=True)
         if not end.started:
-            # A program that the commit itself should hold is the commit's fault; another is the machine's.
+            # A missing program is the commit's fault if it belongs to the repository, else the machine's.
             word = Word.FAILURE if "/" in self._ci.jobs[name][0] else Word.CANCELLED
             return _Ended(replace(job, word=word, raw=f"not started: {end.error}"))
         if end.timed_out:
@@ -337,14 +338,14 @@ class CommandForge:
 
 
 def _checkout_name(sha: str, job: str, attempt: int, tries: int) -> str:
-    """Each try has its own, so that an old one can go while the next is made."""
+    """Each try has its own checkout, so that an old one can be removed while the next is made."""
     return f"ci.{sha[:SHORT]}.{job}.{attempt}.{tries}"
 
 
 def _no_requests(what: str) -> ForgeError:
     return ForgeError(
-        f"there are no change requests where CI is a local command ({what})",
-        hint='use delivery.style = "branch", or a forge that has them',
+        f"a local command forge has no change requests ({what})",
+        hint='set delivery.style = "branch", or use a forge with change requests',
     )
 
 

@@ -1,4 +1,4 @@
-"""The record of one commit's CI where CI is a local command: which attempt it is at, and how each job went."""
+"""The record of one commit's CI by local commands: its attempt, and the result of each job."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ SHORT = 12
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """`attempt` is the run's in which it was last begun, `tries` how often it was begun in that one. `checkout` and
-    `inode` are the folder it was begun in."""
+    """`attempt` is the attempt of the run in which the job last began, `tries` how often it began in that attempt.
+    `checkout` and `inode` identify its folder."""
 
     word: Word = Word.WAITING
     raw: str = ""
@@ -32,13 +32,13 @@ class JobRecord:
 
     @property
     def stands(self) -> bool:
-        """Whether that very folder is still there."""
+        """Whether this exact folder still exists."""
         return bool(self.checkout) and inode_of(Path(self.checkout)) == self.inode
 
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """CI of `sha`; `jobs` in the order in which they run."""
+    """CI of `sha`; `jobs` are in the order in which they run."""
 
     sha: str
     attempt: int = 1
@@ -50,20 +50,20 @@ class RunRecord:
 
     @property
     def next(self) -> str:
-        """The job that is running, or to be begun; empty when there is none."""
+        """The job that runs or begins next; empty if there is none."""
         return next((name for name, job in self.jobs.items() if job.word not in OVER), "")
 
     def with_job(self, name: str, job: JobRecord) -> RunRecord:
         return replace(self, jobs={**self.jobs, name: job})
 
     def failed(self, name: str, job: JobRecord) -> RunRecord:
-        """What comes after a job that did not succeed is not run: it needs that job."""
+        """Jobs after one that did not succeed do not run: they need it."""
         left = list(self.jobs)[list(self.jobs).index(name) + 1 :]
         skipped = JobRecord(Word.SKIPPED, f"needs {name}", attempt=self.attempt)
         return replace(self, jobs={**self.jobs, name: job, **dict.fromkeys(left, skipped)})
 
     def again(self) -> RunRecord:
-        """The next attempt: of the jobs that did not succeed, or of all where all did."""
+        """The next attempt: of the jobs that did not succeed, or of all jobs if all succeeded."""
         number = self.attempt + 1
         every = all(job.word is Word.SUCCESS for job in self.jobs.values())
         fresh = JobRecord(attempt=number)
@@ -71,7 +71,7 @@ class RunRecord:
         return replace(self, attempt=number, jobs=jobs)
 
     def run_fact(self, folder: Path) -> RunFact:
-        """The raw word changes with every job's, so that jobs are asked for again whenever there is news."""
+        """The raw word changes with every job, so that jobs are read again after each change."""
         done = sum(job.word in OVER for job in self.jobs.values())
         current = f" {self.next} {self.jobs[self.next].word.value}" if self.next else ""
         raw = f"{self._word().value} {done}/{len(self.jobs)}{current}"
@@ -109,7 +109,7 @@ class RunRecord:
 
 
 def inode_of(folder: Path) -> int:
-    """0 where there is none."""
+    """0 if there is none."""
     try:
         return folder.lstat().st_ino
     except OSError:
@@ -121,13 +121,13 @@ def log_name(sha: str, attempt: int, job: str) -> str:
 
 
 class Records:
-    """The records in one folder: a file per commit, replaced as a whole."""
+    """The records in one folder: one file per commit, replaced as a whole."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def read(self, sha: str, names: Sequence[str]) -> RunRecord | None:
-        """None: there is none. Jobs that are new in the configuration are still to be run; those that left are not."""
+        """The record, or None. Jobs that were added to the configuration still have to run; removed ones do not."""
         path = self._path(sha)
         try:
             found = _parsed(path.read_text(encoding="utf-8"))
@@ -141,7 +141,7 @@ class Records:
         return replace(found, jobs={name: found.jobs.get(name, fresh) for name in names})
 
     def known(self) -> list[str]:
-        """The commits there are records of."""
+        """The commits that have a record."""
         if not self.folder.is_dir():
             return []
         return sorted(path.stem for path in self.folder.glob("*.json") if is_sha(path.stem))
@@ -162,7 +162,7 @@ class Records:
             raise _unwritable(path, problem) from problem
 
     def note(self, name: str, line: str) -> None:
-        """A line of Ganger's own in a job's log."""
+        """Writes a line by Ganger into a job's log."""
         path = self.folder / name
         try:
             with path.open("a", encoding="utf-8") as log:
@@ -172,7 +172,7 @@ class Records:
 
     def _path(self, sha: str) -> Path:
         if not is_sha(sha):
-            raise ForgeError(f"{sha!r} names no commit", hint="CI runs for whole ids of commits only")
+            raise ForgeError(f"{sha!r} is not a commit id", hint="give the full commit id")
         return self.folder / f"{sha}.json"
 
 
@@ -186,13 +186,13 @@ def _parsed(text: str) -> RunRecord:
 
 
 def _damaged(path: Path) -> ForgeError:
-    return ForgeError(f"{path}: this record of a CI run cannot be read", hint="remove it; its jobs are then run again")
+    return ForgeError(f"{path}: cannot read this record of a CI run", hint="remove the file; its jobs then run again")
 
 
 def _unwritable(path: Path, problem: OSError) -> ForgeError | DiskFullError:
     if problem.errno in (errno.ENOSPC, errno.EDQUOT):
         return DiskFullError(f"{path}: the disk is full", hint="free some space, then run the same command again")
-    return ForgeError(f"{path}: cannot be written ({problem.strerror})", hint="mend its permissions, then run again")
+    return ForgeError(f"{path}: cannot write it ({problem.strerror})", hint="correct its permissions, then run the same command again")
 
 
 def _sync(folder: Path) -> None:

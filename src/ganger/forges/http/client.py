@@ -1,4 +1,4 @@
-"""One host's HTTP: deadlines, repeats, limits, a breaker, answers it need not send again, and the token's safety."""
+"""HTTP to one host: deadlines, repeats, limits, a circuit breaker, cached answers, and the token's safety."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ _TOKEN = re.compile(r"[\x21-\x7e]*")
 
 @dataclass(slots=True)
 class Tally:
-    """How many requests were sent on somebody's behalf."""
+    """How many requests one repository has sent."""
 
     calls: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ForgeAsk:
-    """One request. `repeats`: sending it twice does no harm. `away`: its answer may lie on another host, which gets no
-    token. `tail`: only the end of a long answer is kept. `knocks`: it is to find out whether the host is back, so it is
-    sent once and does not wait for that."""
+    """One request. `repeats`: it is safe to send twice. `away`: it may be redirected to another host, which gets no token.
+    `tail`: only the end of a long answer is kept. `knocks`: it tests whether the host is back, so it is sent once,
+    without waiting for the breaker."""
 
     method: str
     path: str
@@ -66,7 +66,7 @@ class ForgeAnswer:
         return self.body.decode("utf-8", "replace")
 
     def json(self) -> object:
-        """None where it is not JSON."""
+        """None if it is not JSON."""
         try:
             found: object = json.loads(self.body)
         except (ValueError, RecursionError):
@@ -75,7 +75,7 @@ class ForgeAnswer:
 
     @property
     def message(self) -> str:
-        """What the host says about it, in one short line."""
+        """The host's own message, as one short line."""
         found = self.json()
         said = (found.get("message") or found.get("error")) if isinstance(found, dict) else None
         text = said if isinstance(said, str) else json.dumps(said) if said else ""
@@ -83,7 +83,7 @@ class ForgeAnswer:
 
 
 class _Trouble(Exception):
-    """The host did not answer, or with trouble of its own. `sent`: it may have done what was asked all the same."""
+    """The host did not answer, or failed. `sent`: it may have carried out the request."""
 
     def __init__(self, why: str, *, sent: bool) -> None:
         super().__init__(why)
@@ -92,13 +92,13 @@ class _Trouble(Exception):
 
 
 def scrub(text: str, token: str) -> str:
-    """Neither the token nor what stands before the @ of an address."""
+    """The text without the token and without the part of an address before its @."""
     clean = text.replace(token, "•••") if token else text
     return _CREDENTIALS.sub(r"\1•••@", clean)
 
 
 class Client:
-    """Shared by all repositories of one host; each call brings its own token."""
+    """Shared by all repositories of one host; each call has its own token."""
 
     def __init__(self, address: ForgeAddress, settings: ForgeSettings) -> None:
         self.address = address
@@ -128,15 +128,15 @@ class Client:
             self._http = None
 
     async def send(self, ask: ForgeAsk, authorization: str, token: str) -> ForgeAnswer:
-        """Any answer that is neither the host's trouble nor its limit. `authorization` is how this forge wants the
-        token."""
+        """Any answer that is neither a failure of the host nor a rate limit. `authorization` is the form in which this forge
+        expects the token."""
         if _TOKEN.fullmatch(token) is None:
             raise ForgeDenied(
-                "the forge's token has characters that no token has",
-                hint="see delivery.token_file",
+                "the forge's token contains characters that a token cannot have",
+                hint="check delivery.token_file and delivery.token_env",
                 host=self.address.name,
                 way="api",
-                why="no token has such characters",
+                why="the token contains invalid characters",
             )
         header = f"{authorization} {token}" if token else ""
         patience, tried = self._settings.patience, 0
@@ -169,7 +169,7 @@ class Client:
             raise ForgeUnreachable(
                 f"{self.address.name} failed {self._breaker.failures} times in a row; "
                 f"it is asked again in {wait:.0f} s",
-                hint="see whether the forge is up; delivery goes on by itself",
+                hint="check that the forge is up; delivery then continues by itself",
                 host=self.address.name,
                 way="api",
                 why=self._last,
@@ -181,7 +181,7 @@ class Client:
         await self._settings.sleep(wait)
 
     def _limit(self, answer: ForgeAnswer, token: str) -> float | None:
-        """How long not to ask again, where this answer was a refusal for that reason."""
+        """Seconds to wait, if this answer is a rate limit."""
         now = self._clock.now()
         wait = limited(answer.status, answer.headers, answer.body, now)
         refused = wait is not None or answer.status == 429
@@ -194,23 +194,23 @@ class Client:
 
     def _limited(self, wait: float) -> ForgeLimited:
         return ForgeLimited(
-            f"{self.address.name} wants no more requests for {wait:.0f} s",
+            f"{self.address.name} accepts no more requests for {wait:.0f} s",
             until=self._clock.now() + wait,
-            hint="delivery goes on by itself then; a larger delivery.poll_sec asks less often",
+            hint="delivery then continues by itself; raise delivery.poll_sec to ask less often",
         )
 
     def _unreachable(self, why: str, token: str) -> ForgeUnreachable:
         self._last = short_reason(scrub(why, token))
         return ForgeUnreachable(
-            scrub(f"{self.address.name} cannot be asked: {why}", token),
-            hint="see whether the forge is up and delivery.url is right",
+            scrub(f"{self.address.name} cannot be reached: {why}", token),
+            hint="check that the forge is up and that delivery.url is right",
             host=self.address.name,
             way="api",
             why=self._last,
         )
 
     async def _once(self, ask: ForgeAsk, header: str) -> ForgeAnswer:
-        """One try, redirects and all."""
+        """One try, including redirects."""
         try:
             async with asyncio.timeout(self._settings.call_sec):
                 answer = await self._followed(ask, header)
@@ -221,13 +221,13 @@ class Client:
             never = isinstance(error, httpx.ConnectError)
             raise self._trouble(_reason(error), sent=not never) from None
         except httpx.InvalidURL:
-            # The library reads the address of a redirect even where it is not to follow it.
+            # The library parses the address of a redirect even if it does not follow it.
             self._breaker.gave_up()
-            raise ForgeError(f"{self.address.name} sends on to an address that is none") from None
+            raise ForgeError(f"{self.address.name} redirects to an invalid address") from None
         except BaseException:
             self._breaker.gave_up()
             raise
-        # 503 with a time is a request to come later; without one, and all others, are trouble.
+        # 503 with Retry-After asks to come later; without it, like all other 5xx, it is a failure.
         busy = answer.status == 503 and "retry-after" in answer.headers
         if answer.status >= 500 and answer.status != 501 and not busy:
             raise self._trouble(f"it answered {answer.status}", sent=answer.status != 503)
@@ -248,10 +248,10 @@ class Client:
             url = _joined(url, target)
             if not self._at_home(url) and not (ask.away and self._fit_for_logs(url)):
                 raise ForgeError(
-                    f"{self.address.name} sends on to {urlsplit(url).hostname or 'nowhere'}, which is not followed",
-                    hint="give the forge's own address as delivery.url",
+                    f"{self.address.name} redirects to {urlsplit(url).hostname or 'nowhere'}, which Ganger does not follow",
+                    hint="set delivery.url to the forge's own address",
                 )
-        raise ForgeError(f"{self.address.name} sends on in circles", hint="see whether delivery.url is right")
+        raise ForgeError(f"{self.address.name} redirects in circles", hint="check that delivery.url is right")
 
     def _at_home(self, url: str) -> bool:
         try:
@@ -316,7 +316,7 @@ class Client:
 
 
 def _joined(url: str, target: str) -> str:
-    """Where an answer sends on to; empty where that is no address."""
+    """The target of a redirect; empty if it is not a valid address."""
     try:
         return str(httpx.URL(urljoin(url, target)))
     except (ValueError, httpx.InvalidURL):
@@ -325,7 +325,7 @@ def _joined(url: str, target: str) -> str:
 
 @cache
 def _trust() -> ssl.SSLContext:
-    """Whom this machine trusts. Reading that takes longer than a request, and it is the same for every host."""
+    """The certificates that this machine trusts. Reading them takes longer than a request, so all hosts share them."""
     return ssl.create_default_context()
 
 
@@ -337,17 +337,17 @@ async def _read(response: httpx.Response, *, tail: bool) -> bytes:
         if tail and len(kept) > 2 * TAIL_BYTES:
             del kept[:-TAIL_BYTES]
         if seen > (MOST_LOG_BYTES if tail else MOST_BYTES):
-            raise ForgeError(f"an answer of more than {seen >> 20} MB was not read to its end")
+            raise ForgeError(f"an answer is larger than {seen >> 20} MB and was not read to its end")
     return bytes(kept[-TAIL_BYTES:]) if tail else bytes(kept)
 
 
 def _mark(secret: str) -> str:
-    """Tells one token from another without keeping it."""
+    """A hash that distinguishes tokens without storing them."""
     return hashlib.sha256(secret.encode()).hexdigest()[:16] if secret else ""
 
 
 def _reason(error: httpx.HTTPError) -> str:
-    """With the system's own words, where those are what is behind it."""
+    """The reason of an error, with the system's message if that is the cause."""
     words, cause = str(error).strip(), error.__cause__ or error.__context__
     while cause is not None:
         if isinstance(cause, OSError) and cause.strerror and cause.strerror not in words:

@@ -1,4 +1,4 @@
-"""Which hosts are talked to: one client for each, however many repositories lie there."""
+"""The hosts in use: one client for each, shared by all its repositories."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 
 class Hosts:
-    """A client is closed when the last repository of its host is."""
+    """A client is closed with the last repository of its host."""
 
     def __init__(self) -> None:
         self._clients: dict[str, Client] = {}
         self._users: dict[str, int] = {}
 
     def take(self, address: ForgeAddress, settings: ForgeSettings) -> Client:
-        # The HTTP library takes a tenth of a second: only who talks to a host pays for it.
+        # Importing the HTTP library takes a tenth of a second, so it is imported only if a host is called.
         from ganger.forges.http.client import Client
 
         origin = address.origin
@@ -36,5 +36,5 @@ class Hosts:
 
     @property
     def per_minute(self) -> dict[str, int]:
-        """Requests of the last sixty seconds, by host."""
+        """Requests in the last sixty seconds, by host."""
         return {client.address.name: client.per_minute for client in self._clients.values()}

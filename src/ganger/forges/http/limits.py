@@ -1,4 +1,4 @@
-"""How often a host may be asked: what it says about it, and a breaker after failures in a row."""
+"""How often a host may be asked: its rate limits, and a breaker after failures in a row."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Breaker:
 
     @property
     def failures(self) -> int:
-        """In a row, up to now."""
+        """The number of failures in a row."""
         return self._failures
 
     def wait(self, now: float) -> float:
-        """Seconds until the host may be asked; 0: now. Who gets 0 from a rested one is its probe."""
+        """Seconds until the host may be asked; 0 is now. After a rest the first caller that gets 0 is the probe."""
         if self._open_until is None:
             return 0.0
         if self._probing:
@@ -35,7 +35,7 @@ class Breaker:
         return 0.0
 
     def let_try(self, now: float) -> None:
-        """Somebody who paces it by other means asks once, whatever was before."""
+        """Allows one request in spite of the breaker, to a caller that limits its own rate."""
         if self._open_until is not None and not self._probing:
             self._open_until = now
 
@@ -52,19 +52,19 @@ class Breaker:
         self._probing = False
 
     def gave_up(self) -> None:
-        """The probe ended without an answer of either kind: the next call may be one."""
+        """The probe ended without a result: the next call may be the probe."""
         self._probing = False
 
 
-# A reset is an hour away at most on any forge known; a wrong header shall not stop a run for a day.
+# On known forges a limit ends within an hour; a wrong header must not stop a run for a day.
 MOST_SEC = 6 * 3600.0
-# What GitHub asks for where its secondary limit names no time.
+# GitHub's rule if its secondary limit names no time.
 UNNAMED_SEC = 60.0
 _EPOCH = 100_000_000
 
 
 def limited(status: int, headers: Mapping[str, str], body: bytes, now: float) -> float | None:
-    """Seconds to wait, where this answer is about being asked too often; None: it is not."""
+    """Seconds to wait if this answer is a rate limit, else None."""
     if status not in (403, 429, 503):
         return None
     after = _retry_after(headers, now)
@@ -78,7 +78,7 @@ def limited(status: int, headers: Mapping[str, str], body: bytes, now: float) ->
 
 
 def emptied(headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds until there is something left, after an answer that took the last of it."""
+    """Seconds until the limit is reset, if this answer used the last request."""
     return _reset(headers, now)
 
 

@@ -13,7 +13,7 @@ from ganger.core.planning.repos import Holding, registry, shown
 from ganger.core.state.apply_delivery import not_proved, rules_of
 from ganger.core.times import seconds_between
 from ganger.core.vocabulary import BlockReason, TaskStatus
-from ganger.views.board import shown_duration
+from ganger.views.run.board import shown_duration
 from ganger.views.text import one_line
 
 _AT_WORK = "agent"

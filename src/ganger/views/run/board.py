@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ganger.core.model.records import Question, RunState
 from ganger.core.sentences.sentences import sentence as sentence
 from ganger.core.vocabulary import NEEDS_FIRST, TaskStatus
-from ganger.views.costs import known_tokens, known_usd
+from ganger.views.run.costs import known_tokens, known_usd
 
 GLYPHS = {
     TaskStatus.PENDING: "·",

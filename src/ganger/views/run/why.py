@@ -24,7 +24,7 @@ from ganger.core.state.hosts import awaited_by, question_about_host, told
 from ganger.core.state.indexes import files_of, is_delivering
 from ganger.core.times import seconds_between
 from ganger.core.vocabulary import BlockReason, FailureClass, Phase, TaskStatus
-from ganger.views.costs import UNKNOWN, known_tokens, known_usd
+from ganger.views.run.costs import UNKNOWN, known_tokens, known_usd
 
 _SHORT = 12
 _MOST_FACTS = 6

@@ -12,7 +12,7 @@ from ganger.core.verify.census import CENSUS_CODES
 from ganger.core.verify.commands import COMMAND_CODES
 from ganger.core.vocabulary import BlockReason, RunStatus, TaskStatus
 from ganger.errors import NotFoundError
-from ganger.views.violations import VIOLATIONS
+from ganger.views.reference.violations import VIOLATIONS
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from ganger.core.scheduling.quota import account_of, paused_until, question_abou
 from ganger.core.sentences.sentences import tier_words
 from ganger.core.times import seconds_between, stamp
 from ganger.core.vocabulary import BlockReason, TaskStatus
-from ganger.views.board import shown_duration
+from ganger.views.run.board import shown_duration
 
 _STEPS = {"parse": "answer is read", "verify": "verification", "verified": "verified", "merge": "waits to be merged"}
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from ganger.core.model.records import RunState
 from ganger.core.state.hosts import question_about_host, told, waiting
 from ganger.core.times import stamp
-from ganger.views.board import shown_duration
+from ganger.views.run.board import shown_duration
 
 
 @dataclass(frozen=True, slots=True)

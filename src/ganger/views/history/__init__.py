@@ -1,0 +1,1 @@
+"""What journal and logs show: events, patches, signs of an agent, a replay."""

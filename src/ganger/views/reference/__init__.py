@@ -1,0 +1,1 @@
+"""What can be looked up: codes, schemas, names of broken rules, where settings act."""
