@@ -39,7 +39,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "app.checks.copies": INNER | {"app", "config", "workspaces"},
     "app.checks.without_effect": INNER | {"app", "agents.settings_read", "agents.table", "config"},
     "app.commands": INNER | {"app", "config", "engine", "launchers", "sandboxes", "stores", "views", "workspaces"},
-    "app.compose": INNER | ADAPTERS | {"app", "config", "engine", "local", "views", "worker"},
+    "app.compose": INNER | ADAPTERS | {"app", "config", "engine", "local", "views"},
     "app.control": INNER | {"app", "engine.files", "stores"},
     "app.delivery": INNER | {"app", "config", "engine.files", "engine.resources", "forges", "workspaces"},
     "app.masks": INNER | {"app", "agents", "config"},
@@ -50,6 +50,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "app.run_places": INNER | {"config", "engine.files", "local", "worker.folders"},
     "app.runs": INNER | {"app", "config", "engine.files", "stores"},
     "app.sandbox": INNER | {"app", "config", "sandboxes", "workspaces"},
+    "app.worker_program": INNER | {"engine.files", "engine.resources", "worker"},
     "app": INNER,
     **dict.fromkeys(SCREENS, INNER | SCREENS | {"app", "views", "config", "engine", "dev", "worker", "hooks", "local"}),
     "__init__": INNER | {"app", "views", "config"},
@@ -86,10 +87,14 @@ ORDER: Mapping[str, str] = {
         settings paths filters kernel none concealed machine process toolchains trial inside view landlock bubblewrap
         choose probes
     """,
+    "worker": """
+        folders errors arguments output http identity claims find_run spool sending table requests next reading mcp
+        commands __init__ __main__
+    """,
     "views": "text reference run history planned",
     "app": """
-        run_places delivery policies notices prompt_files control runs preflight sandbox checks agents masks compose
-        commands
+        run_places delivery policies notices prompt_files control runs preflight sandbox checks agents masks
+        worker_program compose commands
     """,
 }
 

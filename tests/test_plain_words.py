@@ -54,8 +54,6 @@ ROOMS_LEFT = [
     "engine/changes",
     "engine/delivery",
     "engine/merging",
-    "forges",
-    "runners",
 ]
 PAGES_LEFT = [
     "docs/conformance.md",

@@ -24,7 +24,7 @@ NO_REQUESTS = "there are no change requests where CI is a local command"
         ('[delivery]\ncompletion = ["pushed"]\n', "delivery.completion", "has to be a commit"),
         (GIT + '[delivery]\ncompletion = ["ci"]\n', "delivery.forge", "nothing says who runs CI"),
         (GIT + '[delivery]\ncompletion = ["mirrored"]\n', "delivery.forge", "asks for mirrored"),
-        (GIT + '[delivery]\ncompletion = ["ci"]\nforge = "command"\n', "delivery.jobs", "there is no CI job"),
+        (GIT + '[delivery]\ncompletion = ["ci"]\nforge = "command"\n', "delivery.jobs", "no CI job is configured"),
         (GIT + f'[delivery]\nforge = "command"\nstyle = "request"\n{JOBS}', "delivery.style", NO_REQUESTS),
         (GIT + f'[delivery]\nforge = "command"\nrequired_jobs = ["lint"]\n{JOBS}', "required_jobs", "no job 'lint'"),
         (

@@ -87,7 +87,7 @@ def test_a_call_has_a_deadline() -> None:
 def test_a_host_that_is_not_there_is_unreachable() -> None:
     """D05: nothing listens: the same tries, then the error."""
     client = Client(ForgeAddress("http", "127.0.0.1", 1), settings("http://127.0.0.1:1"))
-    with pytest.raises(ForgeUnreachable, match="cannot be asked"):
+    with pytest.raises(ForgeUnreachable, match="cannot be reached"):
         asyncio.run(client.send(GET, "token", ""))
 
 

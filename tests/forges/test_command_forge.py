@@ -275,7 +275,7 @@ def test_a_damaged_record_and_a_short_sha_are_refused_by_name(ground: Ground) ->
     (ground.folder / "ci" / f"{ground.head}.json").write_text('{"sha": 1}')
     with pytest.raises(ForgeError, match="cannot be read"):
         ground.over(rules)
-    with pytest.raises(ForgeError, match="names no commit"):
+    with pytest.raises(ForgeError, match="is not a commit id"):
         ground.over(rules, ground.head[:12])
 
 

@@ -19,8 +19,7 @@ from pathlib import Path
 import pytest
 
 from ganger.core.names import file_stem
-from ganger.worker.claims import stem
-from ganger.worker.lineage import caller
+from ganger.worker.claims import session_of_caller, stem
 from tests.worker.little_lead import KEY, TOKEN, Body, Lead, Said, Worker, leading, refused, run, taken
 
 JOIN = "j1." + hmac.new(bytes.fromhex(KEY), b"join", hashlib.sha256).hexdigest()[:40]
@@ -297,7 +296,7 @@ def token_of(body: Body) -> str:
 def test_the_look_at_the_callers_is_cheap_and_stays_below_the_first_process() -> None:
     """Z09: a few files are read; where nothing can be told, nothing is."""
     began = time.perf_counter()
-    found = {caller() for _ in range(100)}
+    found = {session_of_caller() for _ in range(100)}
     assert len(found) == 1 and time.perf_counter() - began < 1.0 and not next(iter(found)).startswith("1-")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bench.starting import MOST_HEARTBEAT, heartbeats
-from ganger.worker.shim import shim_text
+from ganger.app.worker_program import shim_text
 from tests.worker.little_lead import ROOM, Worker, leading, run
 
 # Each costs more than a tenth of a bare interpreter's start.
@@ -41,7 +41,7 @@ def test_any_python_from_3_9_on_runs_the_plain_files(worker: Worker, tmp_path: P
 
 def test_no_file_needs_a_newer_python_than_3_9() -> None:
     """G02: by its grammar, on machines that have no other Python."""
-    for file in ROOM.glob("*.py"):
+    for file in ROOM.rglob("*.py"):
         ast.parse(file.read_text(encoding="utf-8"), str(file), feature_version=(3, 9))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -11,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
-from ganger import __version__, worker as worker_room
+from ganger import __version__
 from ganger.app.agents import (
     HEALER as HEALER,
     accounts_of as accounts_of,
@@ -38,6 +37,7 @@ from ganger.app.policies import budget_of, limits_of, policy_of as policy_of
 from ganger.app.prompt_files import Contents
 from ganger.app.run_places import note_lead, place_of, settle, sweep_left_over
 from ganger.app.sandbox import granted, sandbox_of, sandbox_settings
+from ganger.app.worker_program import worker_program
 from ganger.config import PROJECT_FILE, AgentSection, Project
 from ganger.contracts.parser import parse_heal
 from ganger.core.control.reconcile import ContentDigest, Difference, compare, reconcile
@@ -53,7 +53,7 @@ from ganger.core.state.projection import state_text
 from ganger.core.verify.environment import child_environment, withheld_names
 from ganger.endpoint.address import remove as remove_address
 from ganger.endpoint.server import ReportServer
-from ganger.engine.files import RunFolder, alone_in, boot_id, leading, named_os_errors, replace_file, write_private
+from ganger.engine.files import RunFolder, alone_in, boot_id, leading, named_os_errors, write_private
 from ganger.engine.healing.learned_rules import learned_elsewhere
 from ganger.engine.journal import Journal
 from ganger.engine.lead import Lead, Order, Reconcile
@@ -62,7 +62,7 @@ from ganger.engine.prompts.patched_prompts import PatchedPrompts
 from ganger.engine.resources.agent_homes import Homes
 from ganger.engine.resources.delivery_target import DeliveryTarget
 from ganger.engine.resources.folder_lock import FolderLock
-from ganger.engine.resources.run_resources import RunResources, WorkerProgram
+from ganger.engine.resources.run_resources import RunResources
 from ganger.engine.resources.worker_tokens import WorkerTokens
 from ganger.engine.verification.checks import Checks
 from ganger.engine.verification.steps import Recovery
@@ -75,7 +75,6 @@ from ganger.sandboxes.choose import Walls, keeps_in_place
 from ganger.sandboxes.concealed import concealed
 from ganger.stores.sqlite import SqliteStore
 from ganger.views.planned.reconcile import difference_lines
-from ganger.worker.shim import shim_text
 from ganger.workspaces.direct.fixed_files import FixedFiles
 from ganger.workspaces.direct.project_copy import ProjectCopies
 from ganger.workspaces.direct.watch import FolderWatch, Watching, is_unwatched
@@ -254,19 +253,6 @@ def endpoint_of(project: Project, folder: RunFolder, sandbox: Walls) -> ReportSe
     config = project.config.worker
     peers = frozenset({sandbox.owner[0]}) if sandbox.owner is not None else frozenset()
     return ReportServer(folder.path, peers=peers, http=config.http, port=config.port)
-
-
-def worker_program(folder: RunFolder) -> WorkerProgram:
-    """`ganger worker` for agents that cannot see where Ganger is installed."""
-    room, place = Path(worker_room.__file__).parent, folder.path / "bin"
-    with named_os_errors(place):
-        place.mkdir(mode=0o755, exist_ok=True)
-        program = place / "ganger"
-        text = shim_text(sys.executable, room)
-        if not program.exists() or program.read_text(encoding="utf-8") != text:
-            replace_file(program, text)
-        program.chmod(0o755)
-    return WorkerProgram(place, (room,))
 
 
 def _eye(project: Project) -> Callable[[Path], Newest]:

@@ -11,8 +11,6 @@ import click
 from ganger.cli.shell.options import counted, json_option, manifest_argument, open_project, print_json, project_option
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ganger.app.checks.project import Checked
     from ganger.config import Project
     from ganger.core.control.reconcile import Difference
@@ -144,7 +142,7 @@ def _dry_run(project: Project, checked: Checked, only: tuple[str, ...], *, recon
     """Checks everything a run checks first, then prints the plan; creates nothing."""
     from ganger.app.compose import agents_by_role, policy_of
     from ganger.core.failures.retries import allowed_attempts
-    from ganger.views.planned.reconcile import difference_json
+    from ganger.views.planned.reconcile import difference_json, shown_difference
 
     agents = agents_by_role(project, checked)
     assert checked.plan is not None and checked.manifest is not None
@@ -168,8 +166,8 @@ def _dry_run(project: Project, checked: Checked, only: tuple[str, ...], *, recon
         click.echo(
             f"  {name}: {agents[spec.role].name}, prompt {spec.prompt_ref}, checked by {spec.verify_profile}{after}"
         )
-    if found is not None:
-        show_difference(found, click.echo)
+    for line in shown_difference(found) if found is not None else ():
+        click.echo(line)
     click.echo("nothing was started (--dry-run)")
     return 0
 
@@ -184,14 +182,3 @@ def _difference(project: Project, checked: Checked) -> Difference | None:
     if not folder.database.exists():
         return None
     return difference_of(project, checked, read_state(folder), folder).difference
-
-
-def show_difference(found: Difference, say: Callable[[str], object]) -> None:
-    from ganger.views.planned.reconcile import difference_lines
-
-    if found.empty:
-        say("nothing to reconcile: manifest and prompts are as the run began with them")
-        return
-    say(f"reconciling run {found.run_id} with the changed manifest:")
-    for line in difference_lines(found):
-        say(f"  {line}")

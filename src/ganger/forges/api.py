@@ -33,7 +33,7 @@ def total_of(answer: ForgeAnswer, *, counted: bool = True) -> int:
 
 
 def at_end(answer: ForgeAnswer, *, seen: int, part: int, size: int, counted: bool = True) -> bool:
-    """Whether this page is the last. A server may give fewer rows than requested, so a short page counts as the last one
+    """Whether this page is the last. A server may give fewer rows than requested, so a short page counts as the last
     only if there is no total."""
     total = total_of(answer, counted=counted)
     return part == 0 or (seen >= total if total >= 0 else part < size)

@@ -9,7 +9,7 @@ from ganger.core.delivery.branch_rules import BranchRules
 from ganger.core.delivery.forge_reviews import Review
 from ganger.core.model.ci import JobFact, RunFact
 from ganger.forges.api import Site
-from ganger.forges.ci.reader import Rung
+from ganger.forges.ci.reader import CiReader
 from ganger.forges.http.client import ForgeAsk
 from ganger.forges.http.hosts import Hosts
 from ganger.forges.untrusted import row, text
@@ -41,15 +41,15 @@ class Requests(Protocol):
 
 
 class Opened:
-    """`meet` asks once for the release, if that matters, and returns its name and the CI reader for it. `version` asks for
-    the name alone, if it does not."""
+    """`meet` asks once for the release, if that matters, and returns its name and the CI reader for it. `version` asks
+    for the name alone, if it does not."""
 
     def __init__(
         self,
         kind: str,
         site: Site,
         requests: Requests,
-        meet: Callable[[], Awaitable[tuple[str, Rung]]],
+        meet: Callable[[], Awaitable[tuple[str, CiReader]]],
         version: Callable[[], Awaitable[str]] | None = None,
     ) -> None:
         self._kind = kind
@@ -57,7 +57,7 @@ class Opened:
         self._requests = requests
         self._meet = meet
         self._version = version
-        self._met: tuple[str, Rung] | None = None
+        self._met: tuple[str, CiReader] | None = None
         self.hosts: Hosts | None = None
 
     def __repr__(self) -> str:
@@ -76,11 +76,11 @@ class Opened:
         return self._site.tally.calls
 
     async def greet(self) -> Greeting:
-        version, rung = await self._rung()
+        version, reader = await self._reader()
         if self._version is not None:
             version = await self._version()
         user, notes = await self._user()
-        return Greeting(self.name, version, user, (*notes, *rung.notes))
+        return Greeting(self.name, version, user, (*notes, *reader.notes))
 
     async def knock(self) -> None:
         path = "user" if self._site.has_token else "R"
@@ -97,26 +97,26 @@ class Opened:
         found = row(answer.json())
         return text(found, "login") or text(found, "username"), ()
 
-    async def _rung(self) -> tuple[str, Rung]:
+    async def _reader(self) -> tuple[str, CiReader]:
         if self._met is None:
             self._met = await self._meet()
         return self._met
 
     async def runs(self, shas: Sequence[str]) -> Sequence[RunFact]:
-        _, rung = await self._rung()
-        return await rung.runs(shas)
+        _, reader = await self._reader()
+        return await reader.runs(shas)
 
     async def jobs(self, run: RunFact) -> RunFact:
-        _, rung = await self._rung()
-        return await rung.jobs(run)
+        _, reader = await self._reader()
+        return await reader.jobs(run)
 
     async def log(self, run: RunFact, job: JobFact) -> str:
-        _, rung = await self._rung()
-        return await rung.log(run, job)
+        _, reader = await self._reader()
+        return await reader.log(run, job)
 
     async def rerun(self, run: RunFact) -> bool:
-        _, rung = await self._rung()
-        return await rung.rerun(run)
+        _, reader = await self._reader()
+        return await reader.rerun(run)
 
     async def cancel(self, run: RunFact) -> bool:
         _, rung = await self._rung()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ganger.core.model.ci import JobFact, RunFact
 from ganger.forges.api import Site
-from ganger.forges.ci.reader import GONE, Rung, deleted, job_log, with_jobs
+from ganger.forges.ci.reader import GONE, CiReader, deleted, job_log, with_jobs
 from ganger.forges.ci.run_list import ListCall, RunList
 from ganger.forges.ci.statuses import StatusRuns, combined, of_run, statuses_of, tasks_of
 from ganger.forges.ci.words import forgejo
@@ -91,7 +91,7 @@ def read_job(found: Row, run: RunFact) -> JobFact:
     )
 
 
-def forgejo_rung(site: Site, version: Version) -> Rung:
+def forgejo_rung(site: Site, version: Version) -> CiReader:
     """A server that is Gitea is read as Gitea."""
     if version.gitea:
         return gitea_rung(site, version)
@@ -103,7 +103,7 @@ def forgejo_rung(site: Site, version: Version) -> Rung:
 
 
 def open_forgejo(site: Site) -> Opened:
-    async def meet() -> tuple[str, Rung]:
+    async def meet() -> tuple[str, CiReader]:
         version = await read_version(site)
         return version.text, forgejo_rung(site, version)
 

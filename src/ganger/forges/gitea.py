@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ganger.forges.api import Site
-from ganger.forges.ci.reader import Rung
+from ganger.forges.ci.reader import CiReader
 from ganger.forges.ci.statuses import StatusRuns
 from ganger.forges.ci.workflow_runs import GITEA, GITEA_WITHOUT_RERUN, WorkflowRuns
 from ganger.forges.forge import Opened
@@ -11,7 +11,7 @@ from ganger.forges.pull_requests import GiteaPulls
 from ganger.forges.version import Version, read_version
 
 
-def gitea_rung(site: Site, version: Version) -> Rung:
+def gitea_rung(site: Site, version: Version) -> CiReader:
     if version.pair >= (1, 26):
         return WorkflowRuns(site, GITEA)
     if version.pair >= (1, 25):
@@ -20,7 +20,7 @@ def gitea_rung(site: Site, version: Version) -> Rung:
 
 
 def open_gitea(site: Site) -> Opened:
-    async def meet() -> tuple[str, Rung]:
+    async def meet() -> tuple[str, CiReader]:
         version = await read_version(site)
         return version.text, gitea_rung(site, version)
 

@@ -9,7 +9,7 @@ from ganger.core.delivery.branch_rules import BranchRules
 from ganger.core.delivery.forge_reviews import Review
 from ganger.errors import ForgeError, ForgeUnreachable
 from ganger.forges.api import REFUSED, Site
-from ganger.forges.ci.reader import Rung
+from ganger.forges.ci.reader import CiReader
 from ganger.forges.ci.workflow_runs import GITHUB, WorkflowRuns
 from ganger.forges.comments import Comments, keep_one
 from ganger.forges.forge import Opened
@@ -183,7 +183,7 @@ class GithubPulls:
         return row((await self._site.ask(ForgeAsk("POST", path, body={"query": query, "variables": variables}))).json())
 
     async def rules(self, into: str) -> MergeRules:
-        """A branch with a merge queue accepts changes through it only. Without write access the other rules are not visible."""
+        """A branch with a merge queue accepts changes through it only. The other rules need write access."""
         found = row((await self._site.get("R")).json())
         names = {"merge": "allow_merge_commit", "squash": "allow_squash_merge", "rebase": "allow_rebase_merge"}
         allowed = [method for method, name in names.items() if yes(found, name)]
@@ -230,7 +230,7 @@ def _is_on(found: Row, name: str) -> bool:
 
 
 def open_github(site: Site) -> Opened:
-    async def meet() -> tuple[str, Rung]:
+    async def meet() -> tuple[str, CiReader]:
         return "", WorkflowRuns(site, GITHUB)
 
     return Opened("github", site, GithubPulls(site), meet)

@@ -11,7 +11,7 @@ from ganger.core.delivery.forge_reviews import APPROVED, REWORK, Remark, Review
 from ganger.core.model.ci import JobFact, RunFact, Word
 from ganger.errors import ForgeError
 from ganger.forges.api import REFUSED, Site
-from ganger.forges.ci.reader import Rung, deleted, job_log, ordered, unfinished, with_jobs
+from ganger.forges.ci.reader import CiReader, deleted, job_log, ordered, unfinished, with_jobs
 from ganger.forges.ci.run_list import ListCall, RunList
 from ganger.forges.ci.words import gitlab
 from ganger.forges.comments import Comments, keep_one
@@ -34,7 +34,7 @@ WORKED_OUT = frozenset({"unchecked", "checking", "preparing", "approvals_syncing
 UNMERGED = (*REFUSED, 401, 406)
 
 
-# Since 19.2 triggered pipelines are listed under the second name; the first is deprecated.
+# Since 19.2 triggered pipelines are listed under the second name; the first will be removed one day.
 TRIGGERS = ("bridges", "trigger_jobs")
 MOST_CHILDREN = 20
 # The name of a pipeline that has none, and of the job that holds its errors.
@@ -297,7 +297,7 @@ class MergeRequests:
 
 
 def _objection(name: str, notes: Sequence[Row], request: Request, *, counts: bool) -> Review:
-    """The open remarks of a reviewer who requests changes. The newest remark is part of the id, so a further one is news."""
+    """The open remarks of a reviewer who requests changes. The id holds the newest note, so a further one is news."""
     own = [note for note in notes if text(note, "author", "username") == name and not yes(note, "system")]
     open_ones = [note for note in own if not yes(note, "resolved")]
     remarks = tuple(
@@ -312,7 +312,7 @@ def _objection(name: str, notes: Sequence[Row], request: Request, *, counts: boo
 
 
 def open_gitlab(site: Site) -> Opened:
-    async def meet() -> tuple[str, Rung]:
+    async def meet() -> tuple[str, CiReader]:
         return "", Pipelines(site)
 
     async def version() -> str:

@@ -57,7 +57,7 @@ def read_pull(found: Row) -> Request:
 
 
 def newest_of(listed: Iterable[Row], source: str, branch: str, into: str) -> Request | None:
-    """The newest request that is open or merged and comes from this repository: a fork may have a branch of the same name."""
+    """The newest request from this repository that is open or merged: a fork may have a branch of the same name."""
     found = [
         (number(entry, "number"), read_pull(entry))
         for entry in listed

@@ -130,8 +130,8 @@ _LINGER_BYTES = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class HookLimits:
-    """`within_sec` limits a whole request. `rate` requests per second are read, up to `burst` at once. A project is nudged
-    at most once in `every_sec`."""
+    """`within_sec` limits a whole request. `rate` requests per second are read, up to `burst` at once. A project is
+    nudged at most once in `every_sec`."""
 
     within_sec: float = 5.0
     linger_sec: float = 1.0
@@ -296,7 +296,7 @@ class WebhookReceiver:
         self._nudge(project)
 
     async def _linger(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Reads on, so that a client that is still sending gets the answer: closing at once would reset the connection."""
+        """Reads on, so that a client that is still sending gets the answer: closing at once would drop it."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._limits.linger_sec):
                 if writer.can_write_eof():

@@ -1,1 +1,1 @@
-"""Known test runners behind the Runners port: one file each, and one line of `table.py`."""
+"""Test runners behind the Runners port, each with a case in `table.py`."""

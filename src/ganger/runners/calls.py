@@ -1,4 +1,4 @@
-"""Which program a command really calls: behind `env`, `uv run`, `npx` and the like, and behind a script of npm's."""
+"""The program that a command really starts: behind `env`, `uv run`, `npx` and the like, or an npm script."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ganger.core.verify.commands import CommandFault, parse_command
 
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*$")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
-# What runs the rest of its words: how many words of its own follow it before the program, and which options take one.
+# Programs that run the words after their own options, with the options that take a word.
 _WRAPPERS = {
     "env": ("-u", "-C"),
     "nice": ("-n",),
@@ -32,9 +32,9 @@ _PYTHON_OPTIONS_WITH_WORD = frozenset(("-W", "-X"))
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """`at` is its place among the words; for a module of Python that of the interpreter, and `rest` what follows both.
+    """`at` is its index among the words, for a Python module that of the interpreter; `rest` is the index after both.
 
-    `script` is true where npm and its like start it: more words for it go to the end, behind `--`.
+    `script`: npm or a similar program starts it, so added words go to the end, after `--`.
     """
 
     name: str
@@ -69,7 +69,7 @@ def _skip_assignments(argv: Sequence[str], at: int) -> int:
 
 
 def _behind(argv: Sequence[str], at: int, name: str) -> int | None:
-    """Where the program begins that this one starts; None: it starts none."""
+    """The index of the program that this one starts; None if it starts none."""
     if name in _WRAPPERS:
         at = _skip_options(argv, at + 1, _WRAPPERS[name])
         return at + 1 if name == "timeout" else at
@@ -91,7 +91,7 @@ def _skip_options(argv: Sequence[str], at: int, with_word: Sequence[str] | froze
 
 
 def _module(argv: Sequence[str], at: int, *, behind_coverage: bool = False) -> Program | None:
-    """`python -m NAME`; also behind `-m coverage run -m`."""
+    """`python -m NAME`, also after `-m coverage run -m`."""
     place = at + 1
     while place < len(argv) and argv[place].startswith("-") and argv[place] != "-m":
         place += 2 if argv[place] in _PYTHON_OPTIONS_WITH_WORD else 1
@@ -104,7 +104,7 @@ def _module(argv: Sequence[str], at: int, *, behind_coverage: bool = False) -> P
 
 
 def _script(argv: Sequence[str], at: int, name: str, cwd: Path) -> Program | None:
-    """`npm test` and `npm run NAME`, where that script is one plain command."""
+    """`npm test` and `npm run NAME`, if that script is one plain command."""
     if name not in ("npm", "pnpm", "yarn", "bun"):
         return None
     words = [word for word in argv[at + 1 :] if not word.startswith("-")]
@@ -130,7 +130,7 @@ def _scripts(cwd: Path) -> dict[str, str]:
 
 
 def with_words(argv: tuple[str, ...], program: Program, *words: str) -> tuple[str, ...]:
-    """More words for the program, in front of its own where it is called directly."""
+    """Adds words for the program; before its own words if it is called directly."""
     if program.script:
         return (*argv, *(() if "--" in argv else ("--",)), *words)
     return (*argv[: program.rest], *words, *argv[program.rest :])

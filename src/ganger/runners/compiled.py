@@ -1,4 +1,4 @@
-"""go test, cargo test and ctest: runners of programs that are built first."""
+"""go test, cargo test and ctest: runners that build the tests first."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ganger.runners.reports import json_lines, read_junit
 _GO_REPORT = Path(__file__).with_name("go_report.py")
 _GO_OUTCOMES = {"pass": TestOutcome.PASSED, "fail": TestOutcome.FAILED, "skip": TestOutcome.SKIPPED}
 _MOST_WORDS = 4000
-# Also where the file calls the package by another name.
+# Also matches an import under another name.
 _GO_TESTING = re.compile(rb'^[ \t]*(?:import[ \t]+)?(?:(?!import\b)(\w+)[ \t]+)?"testing"[ \t]*$', re.MULTILINE)
 
 
@@ -43,7 +43,7 @@ class GoTest:
         return None if lines is None else census_of(_go_reports(lines))
 
     def plant(self, call: RunnerCall, root: Path, census: TestCensus, touched: CheckedChange) -> Planting | None:
-        """In the package of the tests that the change mended, or of the files it touched: one failing test."""
+        """One failing test, in a package that the change touched, else in any package."""
         folders = {Path(file).parent for file in touched.files if file.endswith(".go")}
         found = [file for folder in folders for file in sorted((root / folder).glob("*_test.go"))]
         found = found or sorted(root.rglob("*_test.go"))
@@ -65,8 +65,8 @@ class GoTest:
 
 
 def _go_reports(lines: list[dict[str, object]]) -> Iterator[TestReport]:
-    """A test that prints what looks like another's result is taken for it by go itself: of several the best counts, and
-    whether all went well is for the exit code and planted tests to tell."""
+    """Go itself reads output that looks like another test's result as that result. So of several the best counts, and
+    exit code and planted tests decide whether all tests passed."""
     said: dict[str, str] = {}
     found: dict[str, TestOutcome] = {}
     for told in lines:
@@ -91,7 +91,7 @@ _CARGO_END = re.compile(r"test result: (?:ok|FAILED)\. ")
 
 @dataclass(frozen=True, slots=True)
 class CargoTest:
-    """Its report is what it prints: the stable toolchain has no other."""
+    """Its report is its output: the stable toolchain has no other."""
 
     program: Program
     name: str = "cargo test"
@@ -109,7 +109,7 @@ class CargoTest:
         return census_of(_cargo_reports(lines))
 
     def plant(self, call: RunnerCall, root: Path, census: TestCensus, touched: CheckedChange) -> Planting | None:
-        """At the end of the touched source file that has tests of its own, else of a file in `tests`."""
+        """At the end of a touched source file that has tests, else of a file in `tests`."""
         rust = [root / file for file in touched.files if file.endswith(".rs")]
         inner = [file for file in rust if b"#[cfg(test)]" in _bytes(file)]
         tests = [file for file in sorted(root.rglob("tests/*.rs")) if b"#[test]" in _bytes(file)]
@@ -151,7 +151,7 @@ def _cargo_reports(lines: list[str]) -> Iterator[TestReport]:
 
 
 def _failing_c(source: bytes) -> bytes:
-    """What follows must stay in the program for all the compiler knows, or the product would not be linked any more."""
+    """The compiler must not see that the code after this is never reached, or it would no longer link the product."""
     word, words = random_word().encode(), random_word().encode()
     if re.search(rb"\bassert\s*\(", source):
         return b' volatile int %s = 0; assert(%s && "%s");' % (word, word, words)
@@ -186,7 +186,7 @@ class Ctest:
         )
 
     def plant(self, call: RunnerCall, root: Path, census: TestCensus, touched: CheckedChange) -> Planting | None:
-        """The main function of a test program fails before it does anything, in its own way of failing."""
+        """The main function of a test program fails at its start, by assertion or exit code as in its source."""
         sources = [p for ending in ("*.c", "*.cc", "*.cpp", "*.cxx") for p in sorted(root.rglob(ending))]
         named = {
             name: [p for p in sources if p.stem in (name, f"test_{name}", f"{name}_test")] for name in census.tests

@@ -1,4 +1,4 @@
-"""`go test -json` for people and for Ganger: its lines go to a file, what they quote goes to the output."""
+"""Splits `go test -json`: its lines go to a file for Ganger, the output that they quote goes to stdout."""
 
 from __future__ import annotations
 

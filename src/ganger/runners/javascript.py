@@ -18,7 +18,7 @@ _OPTIONS = "NODE_OPTIONS"
 
 @dataclass(frozen=True, slots=True)
 class NodeTest:
-    """Told through its variable, which reaches it from behind npm as well."""
+    """Configured by its environment variable, which also works through npm."""
 
     program: Program
     name: str = "node --test"
@@ -38,7 +38,7 @@ class NodeTest:
         census = read_json_lines(report, root)
         if census is None:
             return None
-        # A file without tests, or one that ended before its tests did, is reported as if it were one.
+        # A file without tests, or one that ended before its tests did, is reported like a test.
         known = {n: o for n, o in census.tests.items() if not (n.endswith(census.files.get(n, " ")) and n != "")}
         return TestCensus(known, census.failures, census.files)
 
@@ -136,7 +136,7 @@ def _vitest_test(file: str, root: Path, title: str, words: str) -> str:
 
 
 def _only_files(call: RunnerCall, program: Program, root: Path, files: dict[str, bytes]) -> RunnerCall | None:
-    """Where the command names no files of its own."""
+    """Adds the files, if the command names none."""
     if program.script or any(not word.startswith("-") and word != "run" for word in call.argv[program.rest :]):
         return None
     return replace(call, argv=(*call.argv, *files))
@@ -145,7 +145,7 @@ def _only_files(call: RunnerCall, program: Program, root: Path, files: dict[str,
 def _appended(
     root: Path, census: TestCensus, touched: CheckedChange, text: object
 ) -> tuple[dict[str, bytes], tuple[PlantedTest, ...]] | None:
-    """One failing test at the end of a few test files, where what those load has done its work."""
+    """One failing test at the end of a few test files, after the modules they load have run."""
     assert callable(text)
     passed = [name for name, outcome in census.tests.items() if outcome is TestOutcome.PASSED]
     files: dict[str, bytes] = {}

@@ -1,4 +1,4 @@
-"""Where failing tests are planted, and names and values for them that nobody can know beforehand."""
+"""Where failing tests are planted, and unpredictable names and values for them."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def shuffled(names: Iterable[str]) -> list[str]:
 
 
 def choose(preferred: Sequence[str], others: Sequence[str], most: int = _HOSTS) -> list[str]:
-    """A few, the preferred first, and among equals nobody knows which."""
+    """A few names, the preferred ones first, otherwise chosen at random."""
     first = shuffled(preferred)
     return [*first, *(name for name in shuffled(others) if name not in set(first))][:most]
 
 
 def near_tests(passed: Sequence[str], root: Path, census: TestCensus, touched: CheckedChange) -> list[str]:
-    """The tests that the change mended; else those of files that name a touched file."""
+    """The tests that the change fixed; else those of files that name a touched file."""
     mended = [name for name in passed if name in touched.mended]
     if mended:
         return mended
@@ -44,7 +44,7 @@ def near_tests(passed: Sequence[str], root: Path, census: TestCensus, touched: C
 
 
 def plain_file(root: Path, file: str) -> Path | None:
-    """A file that a report names, if it is one of the project's and can be read without harm."""
+    """A file named by a report, if it is in the project and safe to read."""
     if not file or file.startswith(("/", "..")) or "\0" in file:
         return None
     path = root / file

@@ -1,4 +1,4 @@
-"""pytest, also behind make and the like, and unittest."""
+"""pytest, also when started by make and the like, and unittest."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _UNITTEST_REPORT = Path(__file__).with_name("unittest_report.py")
 
 @dataclass(frozen=True, slots=True)
 class Pytest:
-    """Told through its variable, which reaches it wherever it is started from."""
+    """Configured by its environment variable, which works whatever starts it."""
 
     certain: bool
     name: str = "pytest"
@@ -36,7 +36,7 @@ class Pytest:
         cases = read_junit(report)
         if cases is None:
             return None
-        # What has no class is a file that could not be loaded.
+        # A case without a class is a file that could not be loaded.
         return census_of(_pytest_report(case) for case in cases if case.attributes.get("classname"))
 
     def plant(self, call: RunnerCall, root: Path, census: TestCensus, touched: CheckedChange) -> Planting | None:
@@ -64,7 +64,7 @@ def _pytest_report(case: JunitCase) -> TestReport:
 
 @dataclass(frozen=True, slots=True)
 class Unittest:
-    """`python -m unittest` becomes the same interpreter with a file of ours that calls it and writes the report."""
+    """Runs `unittest_report.py` with the same interpreter: it calls unittest and writes the report."""
 
     program: Program
     name: str = "unittest"
@@ -97,8 +97,8 @@ def _with_last(call: RunnerCall, options: list[str]) -> RunnerCall:
 
 
 def _planted(call: RunnerCall, root: Path, census: TestCensus, touched: CheckedChange) -> Plants:
-    """In a few tests: those the change mended, then those of files that speak of what it touched. One that was mended
-    stays as it is: it must still pass."""
+    """In a few tests: those that the change fixed, then those of files that name what it touched. One fixed test stays
+    unchanged: it must still pass."""
     passed = [name for name, outcome in census.tests.items() if outcome is TestOutcome.PASSED and "#" not in name]
     near = near_tests(passed, root, census, touched)
     stays = choose([name for name in near if name in touched.mended], (), 1)
@@ -118,7 +118,7 @@ def _planted(call: RunnerCall, root: Path, census: TestCensus, touched: CheckedC
 
 
 def _distinct(hosts: list[Host]) -> Iterator[Host]:
-    """Cases of one parametrised test are one function."""
+    """Each function once: the cases of a parametrised test share one."""
     seen: set[tuple[tuple[str, ...], str]] = set()
     for host in hosts:
         if (host.classes, host.function) not in seen:
@@ -127,7 +127,7 @@ def _distinct(hosts: list[Host]) -> Iterator[Host]:
 
 
 def _host(name: str, file: str) -> Host:
-    """From `file::Class::test[case]` or from `package.module.Class.test`."""
+    """Reads `file::Class::test[case]` or `package.module.Class.test`."""
     if "::" in name:
         _, *classes, function = name.split("::")
         return Host(name, tuple(classes), function.partition("[")[0])

@@ -1,5 +1,5 @@
-"""Failing tests made from a Python project's own: an existing test that now fails at its end, copies of it that fail at
-their start or expect something else, and a new file that imports what it imports."""
+"""Failing tests made from a Python project's tests: an existing test that fails at its end, copies of it that fail at
+their start or expect another value, and a new file with the same imports."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _ASSERTING = frozenset(
         *("assertSetEqual", "assertSequenceEqual", "assertCountEqual", "assertMultiLineEqual"),
     )
 )
-# Run in a new file that has imported what the tests import: fails with its words when what tests compare and read with
-# is as Python and the runner brought it, and with other ones when somebody has put his own in its place.
+# Runs in a new file with the imports of the tests. The planted test fails with its own words if the functions that
+# tests compare and read with are those of Python and the runner, and with the name of one that was replaced if not.
 _UNCHANGED = """
 def _changed():
     import builtins, json, math, operator, os, re, statistics, sys, unittest
@@ -60,7 +60,7 @@ def _changed():
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A test that passed: its name in the report, and where it is. `stays`: it is copied and not changed itself."""
+    """A test that passed: its name in the report, and its place. `stays`: it is copied, but not changed itself."""
 
     name: str
     classes: tuple[str, ...]
@@ -76,7 +76,7 @@ class Plants:
 
 
 def plant(file: str, source: bytes, hosts: list[Host], plants: Plants) -> None:
-    """Adds what can be planted in and beside this file; nothing where it is no plain Python."""
+    """Adds what can be planted in and beside this file; nothing if it cannot be parsed."""
     try:
         tree = ast.parse(source) if len(source) <= _LARGEST else None
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -153,19 +153,19 @@ def _body_of(tree: ast.Module, classes: tuple[str, ...]) -> list[ast.stmt] | Non
 
 
 def _is_plain(found: Function) -> bool:
-    """Neither a generator, nor expected to fail or to be skipped."""
+    """Whether it is neither a generator nor expected to fail or to be skipped."""
     if any(word in ast.unparse(mark) for mark in found.decorator_list for word in ("xfail", "xpect", "skip", "flaky")):
         return False
     return not any(isinstance(node, ast.Yield | ast.YieldFrom) for node in _own(found))
 
 
 def _reaches_its_end(found: Function) -> bool:
-    """A test that passes does so by running to its end, unless it returns."""
+    """Whether it passes by running to its end: it does not return or raise there."""
     return not any(isinstance(node, ast.Return) for node in _own(found)) and not isinstance(found.body[-1], ast.Raise)
 
 
 def _own(found: Function) -> Iterator[ast.AST]:
-    """What belongs to the function itself and not to one inside it."""
+    """The nodes of the function itself, without those of functions in it."""
     waiting: list[ast.AST] = [*found.body]
     while waiting:
         node = waiting.pop()
@@ -189,7 +189,7 @@ def _after_docstring(found: Function) -> int:
 
 
 def _expecting_otherwise(found: Function) -> Function | None:
-    """A copy that compares with another value than the test does; only where that comparison is surely reached."""
+    """A copy that expects another value than the test; None if that comparison may not be reached."""
     made = copy.deepcopy(found)
     for statement in made.body:
         if any(isinstance(node, ast.Return) for node in ast.walk(statement)):
@@ -200,7 +200,7 @@ def _expecting_otherwise(found: Function) -> Function | None:
 
 
 def _change_expectation(statement: ast.stmt) -> bool:
-    """In place; True where the statement compares what the product gave with a plain value."""
+    """Changes it in place; True if the statement compares a result of the product with a plain value."""
     if isinstance(statement, ast.Assert):
         return _change_compare(statement.test) or _change_call(statement.test, _COMPARING)
     return isinstance(statement, ast.Expr) and _change_call(statement.value, _ASSERTING)
@@ -231,8 +231,8 @@ def _name(function: ast.expr) -> str:
 
 
 def _change_one(sides: list[ast.expr], within: list[ast.expr], offset: int) -> bool:
-    """Exactly one of two sides must be a plain value: the other is what the product gave. `within` is where they stand,
-    the first of them `offset` places further left."""
+    """Exactly one of the two sides must be a plain value; the other is the product's result. `within` holds both, the
+    first one `offset` places further left."""
     values = [_value(side) for side in sides]
     if (values[0] is None) == (values[1] is None):
         return False
@@ -272,7 +272,7 @@ def _other(value: object) -> object:
 
 
 def _new_file(file: str, tree: ast.Module) -> tuple[str, bytes, tuple[PlantedTest, ...]] | None:
-    """A file of the same pattern that sorts early, with the imports of this one and failing tests."""
+    """A new file of the same name pattern that sorts early, with the same imports and failing tests."""
     folder, name = posixpath.split(file)
     tokens = name.removesuffix(".py").split("_")
     if len(tokens) < 2 or not name.endswith(".py"):

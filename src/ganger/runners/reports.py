@@ -1,4 +1,4 @@
-"""Reading reports: JUnit's XML, lines of JSON, what jest and vitest write. Whatever is not whole is no report."""
+"""Reads reports: JUnit XML, JSON lines, and the JSON of jest and vitest. An incomplete report counts as none."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LONGEST_WORDS = 8000
 
 
 def read_bytes(path: Path) -> bytes | None:
-    """A report is written by a process nobody trusts: never through a link, never without bound."""
+    """Reads a report of an untrusted process: never through a link, never without a limit."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -29,7 +29,7 @@ def read_bytes(path: Path) -> bytes | None:
 
 
 def json_lines(path: Path) -> list[dict[str, object]] | None:
-    """None unless the last line says that the run came to its end."""
+    """The lines; None unless the last one says that the run ended."""
     data = read_bytes(path)
     if data is None:
         return None
@@ -59,7 +59,7 @@ def _report(told: dict[str, object], root: Path) -> TestReport:
 
 
 def relative(file: str, root: Path) -> str:
-    """As the project knows it; the whole path where it lies elsewhere."""
+    """The path relative to the project's folder."""
     if not file.startswith("/"):
         return os.path.normpath(file) if file else ""
     return os.path.relpath(os.path.realpath(file), os.path.realpath(root))
@@ -74,7 +74,7 @@ def read_junit(path: Path) -> list[JunitCase] | None:
     parser.StartElementHandler = reader.start
     parser.EndElementHandler = reader.end
     parser.CharacterDataHandler = reader.text
-    # A report declares no entities; one that does is not read.
+    # A report that declares entities is not read.
     parser.EntityDeclHandler = _refuse_entities
     try:
         parser.Parse(data, True)
@@ -129,7 +129,7 @@ class _Junit:
 
 
 def read_jest(path: Path, root: Path) -> TestCensus | None:
-    """What `jest --json` and vitest's json reporter write."""
+    """The JSON of `jest --json` and of vitest's json reporter."""
     data = read_bytes(path)
     try:
         told = json.loads(data or b"")

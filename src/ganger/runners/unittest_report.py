@@ -1,10 +1,10 @@
-"""`python -m unittest` with a report: runs as a plain file under the operator's interpreter, before any product code.
+"""`python -m unittest` with a report: a plain file that the project's interpreter runs before any product code.
 
-Each test is a line of JSON in the file named first; the last line says that the run came to its end.
+Each test is a line of JSON in the file that is the first argument; the last line says that the run ended.
 """
 
 # ruff: noqa: N802, PTH109
-# The names are unittest's own; and little is imported, because products import what they like.
+# The names are unittest's; and little is imported, so that a product's own modules cannot interfere.
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _say(report: int, told: dict[str, object]) -> None:
 
 
 class Result(unittest.TextTestResult):
-    """Writes what became of a test as soon as it is over."""
+    """Writes the result of each test as soon as it ends."""
 
     report = -1
 

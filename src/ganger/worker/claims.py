@@ -1,6 +1,7 @@
 """Claims: the tasks held by sessions that asked for one, each a private file in the run's folder.
 
-Later calls of a session need no environment: the claim identifies it.
+Later calls of a session need no environment: the claim identifies it. A session is known by its name, else by its
+ancestor processes: everything that one agent runs is one session.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from .identity import WorkerIdentity
@@ -17,6 +19,15 @@ if TYPE_CHECKING:
 _PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 _LONGEST_STEM = 120
 _LONGEST_FILE = 4 * 1024 * 1024
+_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "fish", "ksh", "mksh", "ash", "busybox", "tcsh", "csh", "nu", "pwsh"})
+# These live only for one command, like the shell in which an agent runs it.
+_WRAPPERS = frozenset(
+    {"env", "timeout", "nohup", "nice", "ionice", "stdbuf", "setsid", "sudo", "doas", "su", "xargs", "time", "script"}
+    | {"bwrap", "firejail", "unshare", "nsenter", "setpriv", "strace", "make", "just", "uv", "uvx", "pipx", "ganger"}
+)
+_FARTHEST = 32
+# Fields of /proc/PID/stat, counted after the name.
+_PARENT, _STARTED = 1, 19
 
 
 def stem(name: str) -> str:
@@ -101,3 +112,48 @@ def read_object(file: str) -> dict[str, Any] | None:
     except (OSError, ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
+
+
+def worker_name(asked: str, environ: Mapping[str, str]) -> str:
+    """The given name, else GANGER_WORKER, else one made of user, host, and session, terminal or program."""
+    if asked or environ.get("GANGER_WORKER"):
+        return asked or environ["GANGER_WORKER"]
+    session = environ.get("GANGER_SESSION", "")[:8] or _terminal() or session_of_caller()
+    who = f"{environ.get('USER') or environ.get('LOGNAME') or os.getuid()}@{os.uname().nodename}"
+    return f"{who}/{session}" if session else who
+
+
+def _terminal() -> str:
+    for stream in (0, 1, 2):
+        try:
+            return os.ttyname(stream).removeprefix("/dev/").replace("/", "-")
+        except OSError:
+            continue
+    return ""
+
+
+def session_of_caller() -> str:
+    """The nearest ancestor that outlives a command, by pid and start time; empty if unknown."""
+    pid = os.getppid()
+    for _ in range(_FARTHEST):
+        if pid <= 1:
+            return ""
+        found = _process(pid)
+        if found is None:
+            return ""
+        name, parent, started = found
+        if name not in _SHELLS and name not in _WRAPPERS:
+            return f"{pid}-{started % 0x10000:04x}"
+        pid = parent
+    return ""
+
+
+def _process(pid: int) -> tuple[str, int, int] | None:
+    """A process's name, parent and start time."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stream:
+            head, _, tail = stream.read().rpartition(")")
+        fields = tail.split()
+        return head.partition("(")[2], int(fields[_PARENT]), int(fields[_STARTED])
+    except (OSError, ValueError, IndexError):
+        return None

@@ -6,15 +6,14 @@ import os
 
 from . import output
 from .arguments import Given, help_page, read
-from .errors import INTERRUPTED, REFUSED, Away, Misuse, WorkerError
-from .identity import WorkerIdentity, find_post
+from .errors import INTERRUPTED, REFUSED, Away, Misuse, WorkerError, refusal
+from .identity import WorkerIdentity, in_environment
 from .sending import KEPT, Outcome, ask, tell
 from .table import VERBS, overview
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any
 
 
 def main(argv: Sequence[str]) -> int:
@@ -81,7 +80,12 @@ def _run(words: list[str], environ: Mapping[str, str]) -> int:
         from .mcp import serve
 
         return serve(given, environ)
-    post = find_post(given.text("worker"), given.text("run"), given.text("project"), environ)
+    post = in_environment(given.text("worker"), given.text("run"), environ)
+    if post is None:
+        # Most workers are started by Ganger and have everything in their environment.
+        from .find_run import find_claim
+
+        post = find_claim(given.text("worker"), given.text("run"), given.text("project"), environ)
     if verb.name in ("messages", "brief"):
         from . import reading
 
@@ -113,14 +117,6 @@ def _said(verb: str, given: Given, post: WorkerIdentity) -> int:
         return answer_to(given, post, outcome)
     _show(verb, given, post, outcome)
     return 0
-
-
-def refusal(body: Mapping[str, Any], status: int) -> WorkerError:
-    return WorkerError(
-        str(body.get("message") or f"the lead refused it with status {status}"),
-        hint=str(body.get("hint") or ""),
-        code=str(body.get("code") or "BAD_REQUEST"),
-    )
 
 
 def _noted(verb: str, post: WorkerIdentity, outcome: Outcome) -> None:
@@ -160,7 +156,7 @@ def _show(verb: str, given: Given, post: WorkerIdentity, outcome: Outcome) -> No
         "checkpoint": "; exit with code 2" if given.flag("leave") else "",
     }
     output.out(f"taken{question}{follow.get(verb, '')}")
-    from .seen import unread
+    from .reading import unread
 
     new = unread(post, reply)
     if new:

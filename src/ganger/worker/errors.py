@@ -4,7 +4,8 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .http import LeadAnswer
+    from collections.abc import Mapping
+    from typing import Any
 
 REFUSED, BLOCKED, USAGE, INTERRUPTED = 1, 3, 64, 130
 
@@ -12,13 +13,13 @@ REFUSED, BLOCKED, USAGE, INTERRUPTED = 1, 3, 64, 130
 class WorkerError(Exception):
     """What happened, in one sentence; `hint` is the next step; `code` can be given to `ganger explain`.
 
-    `earlier` are older requests that were refused meanwhile: verb and answer.
+    `earlier` are older requests that were refused meanwhile: verb and refusal.
     """
 
     def __init__(self, message: str, *, hint: str = "", code: str = "ERROR", exit_code: int = REFUSED) -> None:
         super().__init__(message)
         self.message, self.hint, self.code, self.exit_code = message, hint, code, exit_code
-        self.earlier: list[tuple[str, LeadAnswer]] = []
+        self.earlier: list[tuple[str, WorkerError]] = []
 
 
 class Misuse(WorkerError):
@@ -58,3 +59,12 @@ class NoRun(Away):
         super().__init__(f"there is no run {run!r}")
         self.message, self.hint = f"no run {run!r} in {state}", "ganger status shows the newest"
         self.code, self.exit_code = "NOT_FOUND", REFUSED
+
+
+def refusal(body: Mapping[str, Any], status: int) -> WorkerError:
+    """The lead's refusal of a request."""
+    return WorkerError(
+        str(body.get("message") or f"the lead refused it with status {status}"),
+        hint=str(body.get("hint") or ""),
+        code=str(body.get("code") or "BAD_REQUEST"),
+    )

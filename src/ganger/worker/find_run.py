@@ -1,16 +1,18 @@
-"""Projects and runs on disk, and the address of a run where sessions may ask for a task."""
+"""Projects and runs on disk, the claim of a session in them, and the address where sessions may ask for a task."""
 
 from __future__ import annotations
 
 import os
 
-from .claims import read_object, stem
+from .claims import claims, read_object, stem, worker_name
 from .errors import Away, NoRun, WorkerError
 from .folders import newest_first, private_folder, read_book, run_folders, user_file
+from .identity import WorkerIdentity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
 PROJECT_FILE = "ganger.toml"
 
@@ -180,3 +182,43 @@ class RunAddress:
                     hint="remove it, then continue the run: ganger run",
                     code="NOT_ALLOWED",
                 )
+
+
+def find_claim(worker: str, run: str, project: str, environ: Mapping[str, str]) -> WorkerIdentity:
+    """The worker named on the command line, else in the environment, else the only open claim."""
+    try:
+        found = [claim for folder in runs(project, run, environ) for claim in claims(folder)]
+    except WorkerError as problem:
+        message = f"this is not a worker: GANGER_TOKEN is not set, and {problem.message}"
+        raise WorkerError(message, hint=problem.hint, code="NO_CLAIM") from problem
+    asked = worker or environ.get("GANGER_WORKER", "")
+    session = environ.get("GANGER_SESSION", "")
+    mine = [claim for claim in found if claim["worker"] == asked or (not asked and _of(session, claim))]
+    held = [claim for claim in mine if not claim["done"]] or mine[:1]
+    names = sorted({str(claim["worker"]) for claim in held})
+    if len(names) > 1 and not asked:
+        own = worker_name("", environ)
+        held = [claim for claim in held if claim["worker"] == own] or held
+        names = [own] if own in names else names
+    if len(names) > 1:
+        raise WorkerError(
+            f"{len(names)} workers hold tasks here: {', '.join(names[:10])}",
+            hint=f"name one: --worker {names[0]}, or GANGER_WORKER in the environment",
+            code="NO_CLAIM",
+        )
+    if not held:
+        raise WorkerError(
+            f"{asked or 'this session'} holds no task here, and GANGER_TOKEN is not set",
+            hint="ask for one: ganger worker next",
+            code="NO_CLAIM",
+        )
+    return _post(held[0])
+
+
+def _of(session: str, claim: dict[str, Any]) -> bool:
+    return not session or claim.get("session", "") in ("", session)
+
+
+def _post(claim: dict[str, Any]) -> WorkerIdentity:
+    address = claim.get("report") or claim.get("url") or ""
+    return WorkerIdentity(claim["token"], address, claim.get("desk") or "", claim.get("task_id") or "", claim["file"])

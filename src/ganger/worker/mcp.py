@@ -11,8 +11,9 @@ import sys
 
 from .arguments import Given
 from .errors import Away, WorkerError
+from .find_run import find_claim
 from .http import MCP, call
-from .identity import WorkerIdentity, find_post
+from .identity import WorkerIdentity, in_environment
 from .sending import KEPT, Outcome, ask, tell
 from .table import VERBS
 
@@ -72,9 +73,9 @@ class Bridge:
         return _result(message, _spoken(outcome))
 
     def _post(self, token: str) -> WorkerIdentity:
-        post = find_post(
-            self._given.text("worker"), self._given.text("run"), self._given.text("project"), self._environ
-        )
+        worker, run = self._given.text("worker"), self._given.text("run")
+        post = in_environment(worker, run, self._environ)
+        post = post or find_claim(worker, run, self._given.text("project"), self._environ)
         return WorkerIdentity(token, post.report, "", "") if token and token != post.token else post
 
     def _asked(self, message: Message, body: Message) -> object:

@@ -7,11 +7,11 @@ import os
 import time
 
 from . import output
-from .claims import claim_file, claim_of, write_private
-from .errors import BLOCKED, Away, Busy, NoRun, WorkerError
+from .claims import claim_file, claim_of, worker_name, write_private
+from .errors import BLOCKED, Away, Busy, NoRun, WorkerError, refusal
 from .find_run import RunAddress, is_led, is_over, runs
 from .http import call
-from .identity import WorkerIdentity, worker_name
+from .identity import WorkerIdentity
 from .sending import deliver, named, waits
 
 TYPE_CHECKING = False
@@ -84,8 +84,6 @@ class Asker:
             body["session"] = self.session
         answer = call(door.address, door.token, "/v1/next", body, wait_sec + _MADE_WITHIN_SEC)
         if not answer.taken:
-            from .commands import refusal
-
             raise refusal(answer.body, answer.status)
         return answer.body
 

@@ -9,7 +9,6 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .errors import WorkerError
-    from .http import LeadAnswer
 
 
 class Unsaid(Exception):
@@ -68,8 +67,7 @@ def trouble(problem: WorkerError, *, as_json: bool) -> None:
     talk(f"next:  {problem.hint or f'ganger explain {problem.code}'}")
 
 
-def refusals(earlier: list[tuple[str, LeadAnswer]]) -> None:
+def refusals(earlier: list[tuple[str, WorkerError]]) -> None:
     """Reports earlier requests that are refused only now."""
-    for verb, answer in earlier:
-        why = answer.body.get("message") or f"status {answer.status}"
-        talk(f"an earlier {verb} was refused: {why} [{answer.body.get('code', 'BAD_REQUEST')}]; see the folder refused")
+    for verb, refused in earlier:
+        talk(f"an earlier {verb} was refused: {refused.message} [{refused.code}]; see the folder refused")

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 from . import output
-from .errors import BLOCKED, Away, WorkerError
-from .seen import last_seen, note_seen
+from .errors import BLOCKED, Away, WorkerError, refusal
 from .sending import ANSWER_SEC, Outcome, ask
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from .arguments import Given
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _LONGEST_WAIT_SEC = 15.0
 _AWAY_SEC = 2.0
 _URGENT = frozenset({"shutdown", "checkpoint"})
+# In the desk: the number of the last message that was read.
+_SEEN = "messages.seen"
 
 
 def messages(given: Given, post: WorkerIdentity) -> int:
@@ -77,8 +79,6 @@ def _polled(post: WorkerIdentity, since: int, until: float | None) -> Iterator[d
 
 
 def _reply(outcome: Outcome) -> dict[str, Any]:
-    from .commands import refusal
-
     output.refusals(outcome.earlier)
     answer = outcome.answer
     if answer is None or not answer.taken:
@@ -129,3 +129,43 @@ def brief(given: Given, post: WorkerIdentity) -> int:
         for name in reply.get("sections") or ():
             output.out(str(name))
     return 0
+
+
+def last_seen(post: WorkerIdentity) -> int:
+    if not post.desk:
+        return 0
+    try:
+        file = os.open(f"{post.desk}/{_SEEN}", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return 0
+    try:
+        text = os.read(file, 20)
+    except OSError:
+        text = b""
+    finally:
+        os.close(file)
+    return int(text) if text.isdigit() else 0
+
+
+def note_seen(post: WorkerIdentity, number: int) -> None:
+    """Notes the number; if that fails, the messages are read again."""
+    if not post.desk or number <= last_seen(post):
+        return
+    try:
+        unfinished = f"{post.desk}/.{_SEEN}.{os.getpid()}.tmp"
+        file = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(file, str(number).encode("ascii"))
+        finally:
+            os.close(file)
+        os.rename(unfinished, f"{post.desk}/{_SEEN}")
+    except OSError:
+        return
+
+
+def unread(post: WorkerIdentity, reply: Mapping[str, object]) -> int:
+    """The number of unread messages, from a reply."""
+    latest, count = reply.get("latest"), reply.get("messages")
+    if not isinstance(latest, int) or not isinstance(count, int):
+        return 0
+    return min(count, max(0, latest - last_seen(post))) if post.desk else count

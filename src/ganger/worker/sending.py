@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 import time
 
-from .errors import Away
+from .errors import Away, refusal
 from .http import LeadAnswer, call
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from .errors import WorkerError
     from .identity import WorkerIdentity
     from .spool import Spool, SpooledRequest
 
-    Refusals = list[tuple[str, LeadAnswer]]
+    Refusals = list[tuple[str, WorkerError]]
 
 # Verbs that the lead stores before it acknowledges them, so they may be sent until it does.
 KEPT = frozenset({"progress", "milestone", "escalate", "checkpoint", "report", "done"})
@@ -35,7 +36,7 @@ class Outcome:
     """`answer` is None for a request that was only kept, or sent by another call of this worker (`kept` is then false).
 
     `later` says when a kept request will be sent.
-    `earlier` are older requests that were refused for good meanwhile: verb and answer.
+    `earlier` are older requests that were refused for good meanwhile: verb and refusal.
     """
 
     __slots__ = ("answer", "earlier", "kept", "later")
@@ -130,7 +131,7 @@ def _delivered(post: WorkerIdentity, spool: Spool, name: str, request: tuple[str
     verb, body = request
     done = spool.deliver(lambda *each: _send(post, *each), time.monotonic() + _TURN_SEC, last=name)
     outcome = Outcome(done.answers.get(name))
-    outcome.earlier = [each for each in _settled(post, done) if each[1] is not outcome.answer]
+    outcome.earlier = _settled(post, done, name)
     if outcome.answer is not None:
         return outcome
     outcome.kept = spool.has(name)
@@ -149,11 +150,12 @@ def _heard_again(post: WorkerIdentity, verb: str, body: dict[str, Any]) -> LeadA
         return None
 
 
-def _settled(post: WorkerIdentity, done: SpooledRequest) -> Refusals:
-    """Marks the claim after an acknowledged or refused report or done mark; returns the refused requests."""
+def _settled(post: WorkerIdentity, done: SpooledRequest, own: str = "") -> Refusals:
+    """Marks the claim after an acknowledged or refused report or done mark; returns the refused requests but `own`."""
     for name, verb in done.verbs.items():
         if verb in ("report", "done"):
             from .claims import mark
 
             mark(post, **{"reported" if verb == "report" else "done": done.answers[name].taken})
-    return [(done.verbs[name], answer) for name, answer in done.answers.items() if not answer.taken]
+    refused = {name: answer for name, answer in done.answers.items() if not answer.taken and name != own}
+    return [(done.verbs[name], refusal(answer.body, answer.status)) for name, answer in refused.items()]

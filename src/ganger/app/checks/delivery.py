@@ -97,7 +97,7 @@ def _of_commands(section: DeliverySection, *, follows: bool, by_job: bool) -> It
     if section.style == "request":
         yield "style", 'there are no change requests where CI is a local command; use style = "branch"'
     if follows and not section.jobs:
-        yield "jobs", 'there is no CI job; name some, as [delivery.jobs] test = ["make", "test"]'
+        yield "jobs", 'no CI job is configured; add one, as [delivery.jobs] test = ["make", "test"]'
     for name, argv in section.jobs.items():
         if not argv or not argv[0]:
             yield f"jobs.{name}", "it names no program"

@@ -16,11 +16,11 @@ from ganger.app.compose import RunOptions, open_lead, uncommitted
 from ganger.app.run_places import place_of, stays_within_reach
 from ganger.cli.foreground.lasting_output import lasting_output
 from ganger.cli.foreground.screens import JsonLines, LineScreen, Screen
-from ganger.cli.run import show_difference
 from ganger.config import Project, environment
 from ganger.core.vocabulary import RunStatus
 from ganger.engine.lead import Lead
 from ganger.errors import EXIT_INTERRUPTED, GangerError
+from ganger.views.planned.reconcile import shown_difference
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +56,8 @@ def drive(
     with open_lead(project, checked, options) as lead:
         screen = choose_screen(lead, as_json=as_json)
         if lead.order.reconcile is not None:
-            show_difference(lead.order.reconcile.difference, screen.note)
+            for line in shown_difference(lead.order.reconcile.difference):
+                screen.note(line)
         lead.journal.listeners.append(screen.on_event)
         if _already_complete(lead) and lead.order.reconcile is None:
             screen.note(f"run {lead.state.run_id} is already COMPLETED; nothing to do")

@@ -14,7 +14,7 @@ GONE = (404, 410)
 NEVER_BEGAN = "startup_failure"
 
 
-class Rung(Protocol):
+class CiReader(Protocol):
     @property
     def notes(self) -> tuple[str, ...]:
         """What it cannot do, as sentences for the operator."""

@@ -102,8 +102,8 @@ def _number(job: JobFact) -> int:
 
 
 def combined(statuses: Iterable[Status], tasks: Mapping[str, JobFact]) -> list[JobFact]:
-    """Each job once. A status in progress belongs to a newer attempt than a task that has ended; if both have ended, the
-    worse one counts."""
+    """Each job once. A status in progress belongs to a newer attempt than a task that has ended; if both have ended,
+    the worse one counts."""
     jobs = dict(tasks)
     for status in statuses:
         known = jobs.get(status.job.name)

@@ -35,8 +35,8 @@ class CommandCi:
     in them.
 
     `folder` is this repository's folder inside the run's folder. The `mirror_job` has to reach the mirror, so it runs
-    without a sandbox; only it gets `mirror_env`, which leads to the operator's keys. `most` commits are checked at once.
-    `halted`: the run is stopping, so a job that ends now was ended by that and gives no verdict.
+    without a sandbox; only it gets `mirror_env`, which leads to the operator's keys. `most` commits are checked at
+    once. `halted`: the run is stopping, so a job that ends now was ended by that and gives no verdict.
     """
 
     folder: Path
@@ -65,8 +65,8 @@ class _Ended:
 class CommandForge:
     """`runs` starts jobs that have not started; the keeper holds them, so a new lead finds them.
 
-    Success is recorded at once. Any other end is recorded when the lead asks next: a lead that is stopping asks nothing
-    more, and a job that was ended by the stop must not count as failed.
+    Success is recorded at once. Any other end is recorded when the lead asks next: a lead that is stopping asks
+    nothing more, and a job that was ended by the stop must not count as failed.
     """
 
     def __init__(self, ci: CommandCi, launcher: Launcher, repository: Repository, sandbox: Sandbox) -> None:

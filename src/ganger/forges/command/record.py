@@ -192,7 +192,9 @@ def _damaged(path: Path) -> ForgeError:
 def _unwritable(path: Path, problem: OSError) -> ForgeError | DiskFullError:
     if problem.errno in (errno.ENOSPC, errno.EDQUOT):
         return DiskFullError(f"{path}: the disk is full", hint="free some space, then run the same command again")
-    return ForgeError(f"{path}: cannot write it ({problem.strerror})", hint="correct its permissions, then run the same command again")
+    return ForgeError(
+        f"{path}: cannot write it ({problem.strerror})", hint="correct its permissions, then run the same command again"
+    )
 
 
 def _sync(folder: Path) -> None:

@@ -40,7 +40,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class ForgeAsk:
-    """One request. `repeats`: it is safe to send twice. `away`: it may be redirected to another host, which gets no token.
+    """One request. `repeats`: it is safe to send twice. `away`: another host, which gets no token, may answer it.
     `tail`: only the end of a long answer is kept. `knocks`: it tests whether the host is back, so it is sent once,
     without waiting for the breaker."""
 
@@ -128,8 +128,7 @@ class Client:
             self._http = None
 
     async def send(self, ask: ForgeAsk, authorization: str, token: str) -> ForgeAnswer:
-        """Any answer that is neither a failure of the host nor a rate limit. `authorization` is the form in which this forge
-        expects the token."""
+        """Any answer that is neither a failure of the host nor a rate limit. `authorization` is the token's scheme."""
         if _TOKEN.fullmatch(token) is None:
             raise ForgeDenied(
                 "the forge's token contains characters that a token cannot have",
@@ -248,7 +247,7 @@ class Client:
             url = _joined(url, target)
             if not self._at_home(url) and not (ask.away and self._fit_for_logs(url)):
                 raise ForgeError(
-                    f"{self.address.name} redirects to {urlsplit(url).hostname or 'nowhere'}, which Ganger does not follow",
+                    f"{self.address.name} redirects to {urlsplit(url).hostname or 'nowhere'}, which is not followed",
                     hint="set delivery.url to the forge's own address",
                 )
         raise ForgeError(f"{self.address.name} redirects in circles", hint="check that delivery.url is right")

@@ -43,3 +43,11 @@ def difference_json(found: Difference) -> dict[str, object]:
         "back": list(found.back),
         "stop": list(found.stop),
     }
+
+
+def shown_difference(found: Difference) -> list[str]:
+    """A page for the operator, with a headline."""
+    if found.empty:
+        return ["nothing to reconcile: manifest and prompts have not changed since the run began"]
+    head = f"reconciling run {found.run_id} with the changed manifest:"
+    return [head, *(f"  {line}" for line in difference_lines(found))]

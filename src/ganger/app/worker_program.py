@@ -1,13 +1,15 @@
-"""A program named `ganger` for places where Ganger itself is hidden: a few lines of shell that start this package."""
+"""A program named `ganger` for sandboxes that hide Ganger: a few lines of shell that start the worker room."""
 
 from __future__ import annotations
 
 import os
 import shlex
+import sys
+from pathlib import Path
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from pathlib import Path
+from ganger import worker as worker_room
+from ganger.engine.files import RunFolder, named_os_errors, replace_file
+from ganger.engine.resources.run_resources import WorkerProgram
 
 _TEXT = """#!/bin/sh
 # The worker's side of Ganger, for a worker in a sandbox.
@@ -33,3 +35,16 @@ def shim_text(python: str, room: Path) -> str:
     """
     pythons = dict.fromkeys([python, os.path.realpath(python)])
     return _TEXT.format(pythons=" ".join(map(shlex.quote, pythons)), room=shlex.quote(str(room)))
+
+
+def worker_program(folder: RunFolder) -> WorkerProgram:
+    """`ganger worker` for agents that cannot see where Ganger is installed."""
+    room, place = Path(worker_room.__file__).parent, folder.path / "bin"
+    with named_os_errors(place):
+        place.mkdir(mode=0o755, exist_ok=True)
+        program = place / "ganger"
+        text = shim_text(sys.executable, room)
+        if not program.exists() or program.read_text(encoding="utf-8") != text:
+            replace_file(program, text)
+        program.chmod(0o755)
+    return WorkerProgram(place, (room,))
