@@ -37,7 +37,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "app.agents": INNER | {"app", "agents", "config", "engine.resources"},
     "app.checks": INNER | {"app", "config"},
     "app.checks.copies": INNER | {"app", "config", "workspaces"},
-    "app.checks.without_effect": INNER | {"app", "agents.settings_read", "agents.table", "config"},
+    "app.checks.without_effect": INNER | {"app", "agents.table", "config"},
     "app.commands": INNER | {"app", "config", "engine", "launchers", "sandboxes", "stores", "views", "workspaces"},
     "app.compose": INNER | ADAPTERS | {"app", "config", "engine", "local", "views"},
     "app.control": INNER | {"app", "engine.files", "stores"},
@@ -76,7 +76,7 @@ ORDER: Mapping[str, str] = {
     "launchers": "messages ledger processes leftovers paths guard frozen programs connect keeper launcher",
     "workspaces": "refusals files rules gates git remotes safeguards direct",
     "agents": """
-        sign_lines child_processes settings streams versions result_schema reset_times settings_read pull table usage
+        sign_lines child_processes settings streams versions result_schema reset_times  pull table usage
         words command cli shells scripted pty programs acp
     """,
     "forges": """

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from ganger.agents.settings import AgentSettings, TerminalSettings
-from ganger.agents.settings_read import TAKES, UNWALLED
-from ganger.agents.table import KINDS, make_agent
+from ganger.agents.table import KINDS, TAKES, WITHOUT_SANDBOX, make_agent
 from ganger.errors import InputError
 from ganger.ports import AttemptContext
 
@@ -86,7 +85,7 @@ def test_a_kind_takes_what_its_row_says_and_nothing_else(kind: str, tmp_path: Pa
     assert judged == set(OTHER)
     walled, bare = ({key for key in judged if is_taken(kind, tmp_path, key, walled=walls)} for walls in (True, False))
     assert walled | bare == TAKES[kind] & judged
-    assert (TAKES[kind] & judged) - walled == UNWALLED.get(kind, frozenset())
+    assert (TAKES[kind] & judged) - walled == WITHOUT_SANDBOX.get(kind, frozenset())
 
 
 def test_every_kind_has_its_row() -> None:

@@ -343,6 +343,6 @@ def test_plain_http_is_for_this_machine_unless_the_address_says_so(given: str, o
 @pytest.mark.parametrize("given", ["", "ftp://me:secret@x", "https://", "http://x:99999"])
 def test_what_is_no_address_is_refused_without_its_password(given: str) -> None:
     """D19: named, with the next step."""
-    with pytest.raises(ForgeError, match="no address of a forge") as caught:
+    with pytest.raises(ForgeError, match="not an address of a forge") as caught:
         read_address(given)
     assert "secret" not in str(caught.value) and caught.value.hint

@@ -273,7 +273,7 @@ def test_a_damaged_record_and_a_short_sha_are_refused_by_name(ground: Ground) ->
     rules = ground.jobs(test="true")
     ground.over(rules)
     (ground.folder / "ci" / f"{ground.head}.json").write_text('{"sha": 1}')
-    with pytest.raises(ForgeError, match="cannot be read"):
+    with pytest.raises(ForgeError, match="cannot read"):
         ground.over(rules)
     with pytest.raises(ForgeError, match="is not a commit id"):
         ground.over(rules, ground.head[:12])

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from ganger.endpoint import address, capacity as halls
+from ganger.endpoint.admission import TokenRate
 from ganger.endpoint.capacity import Hall
-from ganger.endpoint.rate import Pace
 from ganger.endpoint.server import ReportServer
 from tests.reports.endpoint import JOIN, OTHER, Ear, Endpoint, Wire, play, request, until
 
@@ -30,7 +30,7 @@ def with_hall(**limits: int) -> Callable[[Path], ReportServer]:
     def made(place: Path) -> ReportServer:
         server = ReportServer(place, peers=frozenset())
         server._hall = Hall(**limits)
-        server._pace = Pace(burst=100_000)
+        server._pace = TokenRate(burst=100_000)
         return server
 
     return made
@@ -288,7 +288,7 @@ def test_a_thousand_short_connections_leave_nothing_behind(tmp_path: Path) -> No
 @pytest.mark.parametrize(("waited", "granted"), [(0.0, 10), (0.5, 15), (100.0, 20)])
 def test_a_pace_fills_again_and_never_beyond_its_burst(waited: float, granted: int) -> None:
     """H07: time is an argument."""
-    pace = Pace(rate=10.0, burst=10.0)
+    pace = TokenRate(rate=10.0, burst=10.0)
     first = sum(pace.wait_sec("t", 1.0) == 0.0 for _ in range(30))
     again = sum(pace.wait_sec("t", 1.0 + waited) == 0.0 for _ in range(30))
     assert first == 10 and first + again == granted
@@ -296,7 +296,7 @@ def test_a_pace_fills_again_and_never_beyond_its_burst(waited: float, granted: i
 
 def test_a_pace_forgets_who_asked_longest_ago() -> None:
     """H07: made-up tokens fill no memory."""
-    pace = Pace(most=100)
+    pace = TokenRate(most=100)
     for number in range(10_000):
         pace.wait_sec(str(number), 0.0)
     assert len(pace._buckets) == 100

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ganger.endpoint import admission, connection, http1, server as serving
-from ganger.endpoint.rate import Pace
+from ganger.endpoint.admission import TokenRate
 from ganger.endpoint.server import ReportServer
 from tests.reports.endpoint import JOIN, OTHER, TOKEN, Endpoint, Said, play, request
 from tests.reports.report_attacks import ATTACKS, CROSSED, Attack, fault
@@ -100,7 +100,7 @@ def test_a_server_with_a_planted_bug_is_found_out(tmp_path: Path, bug: str, monk
         for case in EVERY:
             attack, carrier = case.values
             assert isinstance(attack, Attack) and isinstance(carrier, str)
-            endpoint.server._pace = Pace(burst=10_000)
+            endpoint.server._pace = TokenRate(burst=10_000)
             if await fault(endpoint, attack, carrier):
                 return True
         return False

@@ -1,4 +1,5 @@
-"""Which agent kinds there are: one line each. A kind is imported when it is used; others come from entry points."""
+"""All agent kinds, one line each, and the settings they read. A kind is imported when it is used; other packages add
+kinds by entry points."""
 
 from __future__ import annotations
 
@@ -31,6 +32,28 @@ KINDS: dict[str, str] = {
 }
 # Programs looked up on PATH, in the order they are offered.
 PROGRAMS = ("claude", "codex", "opencode", "agent", "gemini", "qwen", "copilot")
+
+_PROGRAM = frozenset({"argv", "args", "env", "key_env", "home_files"})
+_MODEL = _PROGRAM | {"model", "permissions"}
+# The settings of [agents.NAME] that each kind reads, besides those that Ganger reads for all: kind, account,
+# context_tokens, in_place. A kind of another package may read any.
+TAKES: dict[str, frozenset[str]] = {
+    "command": frozenset({"argv", "env", "prompt"}),
+    "scripted": frozenset({"env", "script"}),
+    "claude": _MODEL | {"base_url", "effort", "max_turns", "answer_schema", "retries"},
+    "codex": _MODEL | {"base_url", "effort", "answer_schema", "retries"},
+    "opencode": _MODEL | {"base_url", "effort", "max_turns"},
+    "agent": _MODEL | {"base_url"},
+    "gemini": _MODEL | {"base_url", "max_turns", "retries"},
+    "qwen": _MODEL | {"base_url", "effort", "max_turns"},
+    "copilot": _MODEL | {"base_url", "effort"},
+    # What the agent behind it reads, unless that is an argument.
+    "acp": _MODEL | {"base_url", "effort", "max_turns", "retries", "profile"},
+    "pty": _PROGRAM | {"terminal"},
+    "pull": frozenset(),
+}
+# Read only without Ganger's sandbox: inside it codex edits through its shell alone.
+WITHOUT_SANDBOX: dict[str, frozenset[str]] = {"codex": frozenset({"permissions"})}
 
 
 def kinds() -> list[str]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.option("--max-tasks", type=click.IntRange(1), help="Start at most this many tasks, then stop.")
 @click.option("--dry-run", is_flag=True, help="Check everything and show what would run; start nothing.")
 @click.option("--detach", is_flag=True, help="Run without a terminal; return as soon as the lead has started.")
-@click.option("--wait", is_flag=True, help="Go on by itself when a review comes that tasks wait for.")
+@click.option("--wait", is_flag=True, help="Do not end while tasks wait for reviews.")
 @click.option("--reconcile", is_flag=True, help="Apply a changed manifest or prompt; the effect is shown first.")
 @click.option(
     "--budget", type=click.FloatRange(min=0), metavar="USD", help="Stop before the run spends more than this."
@@ -49,9 +49,9 @@ def command(
 ) -> int:
     """Run the manifest's tasks, or continue the run if it has begun.
 
-    Tasks that are DONE stay done. With --wait a run with tasks that wait for reviews does not end: it goes on when
-    they come, here (ganger approve) or on the forge, until ganger stop. Exit codes: 0 every requested task is DONE,
-    1 a task failed, 3 a task is blocked, 4 you have to decide something, 130 interrupted (run the same command again to
+    Tasks that are DONE stay done. With --wait the run does not end while tasks wait for reviews: it continues when one
+    arrives, here (ganger approve) or on the forge, until ganger stop. Exit codes: 0 every requested task is DONE, 1 a
+    task failed, 3 a task is blocked, 4 you have to decide something, 130 interrupted (run the same command again to
     continue).
 
     \b

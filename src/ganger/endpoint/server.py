@@ -13,12 +13,11 @@ from typing import Any
 from ganger.contracts.parser import MOST_VALUES
 from ganger.contracts.reading.strict_json import DocumentFault, check_count, loads
 from ganger.endpoint import address as places
-from ganger.endpoint.admission import MCP, RULES, Admission, Rule, Ticket, local_uids
+from ganger.endpoint.admission import MCP, RULES, Admission, Rule, Ticket, TokenRate, local_uids
 from ganger.endpoint.capacity import Hall
 from ganger.endpoint.connection import READ_WITHIN_SEC, Connection, Gone
 from ganger.endpoint.http1 import HttpAnswer, RequestHead
 from ganger.endpoint.mcp import Mcp
-from ganger.endpoint.rate import Pace
 from ganger.endpoint.refusals import RequestRefused, bad_request, lead_busy, too_often
 from ganger.errors import GangerError
 from ganger.ports import Handler, Reply, WorkerCall
@@ -42,7 +41,7 @@ class ReportServer:
         self._folder, self._peers, self._http, self._port = folder, peers, http, port
         self._before = places.find(folder)
         self._address = replace(self._before, url="")
-        self._hall, self._pace, self._mcp = Hall(), Pace(), Mcp(self._ask, self._slow_down)
+        self._hall, self._pace, self._mcp = Hall(), TokenRate(), Mcp(self._ask, self._slow_down)
         self._rules: tuple[Rule, ...] = RULES
         self._read_within_sec = READ_WITHIN_SEC
         self._handle: Handler | None = None

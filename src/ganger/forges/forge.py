@@ -119,8 +119,8 @@ class Opened:
         return await reader.rerun(run)
 
     async def cancel(self, run: RunFact) -> bool:
-        _, rung = await self._rung()
-        return await rung.cancel(run)
+        _, reader = await self._reader()
+        return await reader.cancel(run)
 
     async def find_request(self, branch: str, into: str) -> Request | None:
         return await self._requests.find(branch, into)

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-from ganger.agents.settings_read import TAKES, UNWALLED
-from ganger.agents.table import require_kind
+from ganger.agents.table import TAKES, WITHOUT_SANDBOX, require_kind
 from ganger.app.checks.project import Checked
 from ganger.config import PROJECT_FILE, Project
 from ganger.contracts.manifest import RetryPolicy
@@ -270,7 +269,7 @@ class _AllCircumstances:
         taken = TAKES.get(section.kind) if section is not None else None
         if section is None or taken is None or not walls:
             return taken
-        return taken - UNWALLED.get(section.kind, frozenset())
+        return taken - WITHOUT_SANDBOX.get(section.kind, frozenset())
 
     @property
     def walls(self) -> str:
