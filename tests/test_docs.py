@@ -33,6 +33,7 @@ PAGES = sorted(p for p in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")] i
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 COMMIT = re.compile(r"\b(?:[0-9a-f]{12}|[0-9a-f]{40})\b")
+HEADING = re.compile(r"\]\((?!https?:)([^)#]*\.md|)#([^)]+)\)")
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 OUTSIDE = re.compile(r"(?:https?:)?//|url\((?!#)|@import|<script|<image|<use|href=", re.IGNORECASE)
 SVG_NAMESPACE = 'xmlns="http://www.w3.org/2000/svg"'
@@ -90,6 +91,19 @@ def test_the_pages_do_show_calls() -> None:
 def test_every_link_leads_to_a_file(page: Path) -> None:
     targets = LINK.findall(page.read_text(encoding="utf-8"))
     assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+def headings(page: Path) -> set[str]:
+    """What a link may name behind `#`."""
+    titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_every_link_to_a_heading_finds_it(page: Path) -> None:
+    found = HEADING.findall(page.read_text(encoding="utf-8"))
+    places = [(page.parent / target if target else page, heading) for target, heading in found]
+    assert [(place.name, heading) for place, heading in places if heading not in headings(place)] == []
 
 
 def five_minutes() -> str:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def command(manifest: Path | None, project: Path | None, prompts: bool, as_json: bool) -> int:
     """Show in which order tasks would run, which may run in parallel, and files that two tasks would both write.
 
-    With --prompts: the size of each task's first prompt, Ganger's own text in it and its limits, and what a budget
+    With --prompts: the size of each task's first prompt, how much of it is Ganger's own text, and what a budget
     (prompts.budget_tokens) would cut. The exit code is 1 if the parts that are never cut exceed the budget.
 
     \b
