@@ -242,7 +242,7 @@ def test_without_a_secret_or_a_free_port_it_does_not_open() -> None:
         for secrets in ({}, {PROJECT: ""}):
             with pytest.raises(ForgeError, match="need a secret"):
                 await WebhookReceiver(secrets, print).open()
-        with pytest.raises(ForgeError, match="cannot come in"):
+        with pytest.raises(ForgeError, match="cannot listen"):
             await WebhookReceiver({PROJECT: SECRET}, print, port=post.receiver.port).open()
 
     with_post(play)
