@@ -231,7 +231,7 @@ def test_a_token_of_an_app_is_tried_on_the_repository() -> None:
         with pytest.raises(ForgeDenied):
             await forge.greet()
         table["GET R"] = Reply(200, {})
-        assert "does see the repository" in (await forge.greet()).notes[0]
+        assert "can read the repository" in (await forge.greet()).notes[0]
 
     talk(table, speak)
 
