@@ -13,6 +13,7 @@ from checker.ledger_invariants import LedgerWalk
 from checker.outside import Attempt as Attempt, Seen as Seen, state_file, told
 from ganger.core import events as ev
 from ganger.core.failures.retries import allowed_attempts
+from ganger.core.model.ledger import BY_GANGER
 from ganger.core.model.records import Policy, RunState, TaskSpec
 from ganger.core.state.apply import apply
 from ganger.core.vocabulary import RunStatus, TaskStatus
@@ -56,6 +57,7 @@ class _Task:
     harvest: bool = False
     took: bool = False
     uncharged: bool = False
+    reverts: bool = False
     steps: set[str] = field(default_factory=set)
     used: dict[str, int] = field(default_factory=dict)
 
@@ -224,7 +226,8 @@ class _Walk:
         self.begun.add((event.task, event.attempt))
         task.uncharged = event.delivers
         if event.delivers:
-            task.steps = {"verify_passed", "merged"}
+            # A revert is made by no worker, and verified and merged like any change.
+            task.steps = {"result_accepted"} if task.reverts else {"verify_passed", "merged"}
             self.parked.add(event.task)
         else:
             self.attempts += 1
@@ -320,6 +323,12 @@ class _Walk:
         self.step(event, ("result_accepted",))
         self.tasks[event.task].took = True
 
+    def revert_chosen(self, event: ev.RevertChosen) -> None:
+        self.tasks[event.task].reverts = event.how == BY_GANGER
+
+    def revert_failed(self, event: ev.RevertFailed) -> None:
+        self.tasks[event.task].reverts = False
+
     def merge_queued(self, event: ev.MergeQueued) -> None:
         self.step(event, ("verify_passed",))
         self.parked.add(event.task)
@@ -356,6 +365,7 @@ class _Walk:
         if event.commit in self.merged.values():
             self.say("merges", "this commit was merged before")
         self.step(event, ("merge_queued",))
+        self.tasks[event.task].reverts = False
         self.merged[event.task], self.heads[repo] = event.commit, event.head
         if move is not None and event.task == move.tasks[-1]:
             del self.moves[repo]
@@ -364,7 +374,7 @@ class _Walk:
         task = self.tasks[event.task]
         own = _PAID_APART.get(event.failure_class, "")
         limit = max(_most(policy, own) for policy in self.policies) if own else 0
-        if own and event.counter != own and task.used.get(own, 0) < limit:
+        if own and not task.reverts and event.counter != own and task.used.get(own, 0) < limit:
             self.say("counters", f"{event.failure_class} was paid by {event.counter}, and {own} are left")
         if event.counter == "worker_attempts":
             return
@@ -522,6 +532,8 @@ _CHECKS: dict[type[ev.Event], Callable[[_Walk, Any], None]] = {
     ev.VerifyStarted: _Walk.verify_started,
     ev.VerifyFinished: _Walk.verify_finished,
     ev.ChangeTaken: _Walk.change_taken,
+    ev.RevertChosen: _Walk.revert_chosen,
+    ev.RevertFailed: _Walk.revert_failed,
     ev.MergeQueued: _Walk.merge_queued,
     ev.HeadIntended: _Walk.head_intended,
     ev.HeadKept: _Walk.head_kept,

@@ -57,6 +57,7 @@ class LedgerWalk:
         self.holders: dict[str, str] = {}
         self.live: set[str] = set()
         self.halted: set[str] = set()
+        self.reverting: dict[str, str] = {}
         self.person_acted = False
         self._most: dict[str, tuple[int, int]] = {}
         self.red: dict[str, str] = {}
@@ -146,6 +147,26 @@ class LedgerWalk:
         self.halted.add(event.repo)
         yield from ()
 
+    def revert_chosen(self, event: ev.RevertChosen) -> Iterator[Wrong]:
+        """A person did, and that passes a halt of its own repository."""
+        self.person_acted = True
+        self.reverting[event.task] = event.how
+        yield from ()
+
+    def revert_failed(self, event: ev.RevertFailed) -> Iterator[Wrong]:
+        self.reverting.pop(event.task, None)
+        yield from ()
+
+    def reverted(self, event: ev.Reverted) -> Iterator[Wrong]:
+        """Proved like what is DONE, by CI of exactly that commit."""
+        now = self.of(event.task)
+        if self.reverting.pop(event.task, None) is None:
+            yield "reverts", "nobody had chosen that"
+        if event.commit != now.pushed:
+            yield "reverts", f"{event.commit[:12]} is not what was pushed ({now.pushed[:12] or 'nothing'})"
+        if "ci" in self.rules_of(event.task).completion and event.commit not in (now.green, now.waived):
+            yield "reverts", f"CI is not green for {event.commit[:12]}"
+
     def unlocked(self, event: ev.RepoUnlocked) -> Iterator[Wrong]:
         self.person_acted = True
         for name in event.tasks:
@@ -168,7 +189,8 @@ class LedgerWalk:
         now = self.of(event.task)
         if not now.merged:
             yield "pushes", "nothing of it was merged"
-        yield from self._halts(event.task, "it is to be pushed")
+        if self.reverting.get(event.task) is None or self._chain(event.task) & self.halted != {event.repo}:
+            yield from self._halts(event.task, "it is to be pushed")
         if event.cause not in ("change", UPDATE):
             yield from self._cause(event.task, event.cause)
         if event.commit != now.intended:
@@ -408,6 +430,9 @@ _RULES: dict[type[ev.Event], Callable[[LedgerWalk, Any], Iterator[Wrong]]] = {
     ev.AttemptStarted: LedgerWalk.attempt_started,
     ev.ChainHalted: LedgerWalk.halt,
     ev.RepoUnlocked: LedgerWalk.unlocked,
+    ev.RevertChosen: LedgerWalk.revert_chosen,
+    ev.RevertFailed: LedgerWalk.revert_failed,
+    ev.Reverted: LedgerWalk.reverted,
     ev.Merged: LedgerWalk.merged,
     ev.PushIntended: LedgerWalk.push_intended,
     ev.Pushed: LedgerWalk.pushed,

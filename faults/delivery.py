@@ -22,7 +22,9 @@ from faults.pool import Job, Verdict, scratch
 from faults.scenes import SCENES, Stage, counted, put_up
 from faults.strace import Point, Strike
 from ganger.core import events as ev
+from ganger.core.control.revert_offers import REVERT_IT
 from ganger.core.vocabulary import TaskStatus
+from ganger.errors import EXIT_BLOCKED, EXIT_OK
 
 # The lead dies while a push hangs there, and the push goes on later; or the push itself dies there.
 _PUSHES = ("late-push/brk.1", "late-push/exit_group.1", "git-push/exit_group.1", "git-push/pipe2.1")
@@ -124,7 +126,7 @@ def _struck(stage: Stage, blow: Blow) -> Verdict:
         gaps.append(ev.type_name(events[-1].event) if events else "nothing recorded")
         found = [*judge(place, shown, ended=None), *remote_now(stage, events)]
         wrong += [f"after the kill at {point}: {problem}" for problem in found]
-    ended = leads.run_on(place, before=before)
+    ended = leads.run_on(place, before=before, **({"answer": REVERT_IT} if stage.scene.reverts else {}))
     shown += ended.shown
     wrong += [f"at the end: {problem}" for problem in judge_end(stage, ended, shown)]
     if not wrong:
@@ -164,7 +166,8 @@ def hunt(name: str) -> Verdict:
 def judge_end(stage: Stage, ended: Ended, shown: Sequence[tuple[int, str]]) -> list[str]:
     """As if nobody had been killed."""
     place = stage.place
-    wrong = [] if ended.code == 0 else [f"outcome: the lead ended with {ended.code}: {words(ended)}"]
+    expected = EXIT_BLOCKED if stage.scene.reverts else EXIT_OK
+    wrong = [] if ended.code == expected else [f"outcome: the lead ended with {ended.code}: {words(ended)}"]
     if "Traceback" in ended.said:
         wrong.append(f"outcome: a traceback was shown: {words(ended)}")
     wrong += left_alive(place)
@@ -241,7 +244,7 @@ def _mirror(stage: Stage, events: Sequence[ev.Recorded]) -> list[str]:
 
 
 def _ledger_at_end(stage: Stage, events: Sequence[ev.Recorded]) -> list[str]:
-    """No verdict is lost and none is given twice; everything is DONE."""
+    """No verdict is lost and none is given twice; everything is DONE, or reverted with proof."""
     verdicts: dict[str, list[str]] = {}
     status: dict[str, TaskStatus] = {}
     for recorded in events:
@@ -255,5 +258,8 @@ def _ledger_at_end(stage: Stage, events: Sequence[ev.Recorded]) -> list[str]:
         for task, expected in stage.scene.verdicts.items()
         if verdicts.get(task, []) != list(expected)
     ]
-    left = [task for task in stage.scene.verdicts if status.get(task) is not TaskStatus.DONE]
+    reverted = [e.task for r in events if isinstance(e := r.event, ev.Reverted)]
+    if reverted != (["red"] if stage.scene.reverts else []):
+        wrong.append(f"outcome: {reverted} is reverted")
+    left = [task for task in {*stage.scene.verdicts} - {*reverted} if status.get(task) is not TaskStatus.DONE]
     return wrong + [f"outcome: {task} is {status.get(task)}" for task in left]

@@ -20,7 +20,7 @@ from typing import Any
 from faults import moments
 from faults.scenario import Place
 from faults.strace import Point, Strike, points_in, wait_to_be_watched, watched
-from ganger.errors import EXIT_ESCALATED
+from ganger.errors import EXIT_BLOCKED, EXIT_ESCALATED
 
 LIMIT_SEC = 120.0
 RUN = ("run", "--json")
@@ -131,13 +131,13 @@ def run(place: Place, *, strike: Strike | None = None, before: Callable[[], None
         return lead.wait()
 
 
-def run_on(place: Place, *, before: Callable[[], None] | None = None) -> Ended:
+def run_on(place: Place, *, before: Callable[[], None] | None = None, answer: str = "do as you like") -> Ended:
     """Undisturbed to the very end: a question is answered, then the run goes on."""
     ended = run(place, before=before)
     for number in range(1, 4):
         if ended.code != EXIT_ESCALATED:
             break
-        told = Lead(place, words=("answer", f"q-{number}", "do as you like"), before=before).wait()
+        told = Lead(place, words=("answer", f"q-{number}", answer), before=before).wait()
         after = run(place, before=before)
         ended = Ended(after.code, ended.shown + after.shown, told.said + after.said, after.error)
     return ended
@@ -161,7 +161,7 @@ def trace_moments(place: Place, *, before: Callable[[], None] | None = None) -> 
 
 
 def _require_whole(ended: Ended) -> None:
-    if ended.code not in (0, EXIT_ESCALATED):
+    if ended.code not in (0, EXIT_BLOCKED, EXIT_ESCALATED):
         raise RuntimeError(f"the undisturbed run ended with {ended.code}: {ended.error} {ended.said}")
 
 

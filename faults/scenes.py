@@ -11,8 +11,12 @@ from pathlib import Path
 
 from faults.forge_process import TOKEN, Beside, Ground, kind_of
 from faults.scenario import Job, Place, Scenario
+from ganger.core import events as ev
+from ganger.core.control.revert_offers import REVERT_IT
 from ganger.forges.command.forge import CommandForge
+from ganger.ports import Entry
 from ganger.ports.forge import Forge, PushOutcome
+from ganger.stores.sqlite import SqliteStore
 from ganger.workspaces.remotes.remote import GitRemote
 
 _VARIABLE = "LOOPBACK_TOKEN"
@@ -81,7 +85,7 @@ appear_sec = 2
 class Scene:
     """One delivered run. `flavour` is that of the forge, or empty for CI by local commands; `reruns`: whether those can
     be run again. `together`: nobody waits for another, so changes share pushes, and `pushes` is the most there may be.
-    What follows is what must have been counted in the end."""
+    `reverts`: a person has the red change reverted. What follows is what must have been counted in the end."""
 
     name: str
     flavour: str = ""
@@ -97,6 +101,7 @@ class Scene:
     starts: Mapping[str, int] = field(default_factory=lambda: {"plain": 1, "skipped": 1, "red": 2})
     together: bool = False
     linear: bool = False
+    reverts: bool = False
 
     @property
     def jobs(self) -> tuple[Job, ...]:
@@ -112,6 +117,8 @@ class Scene:
         """What is different in this scene's leads."""
         if self.linear:
             return _somebody_first
+        if self.reverts:
+            return _answered_at_once
         return None if self.reruns else _no_reruns
 
 
@@ -130,6 +137,20 @@ def _somebody_first() -> None:
     setattr(GitRemote, "push", push)  # noqa: B010
 
 
+def _answered_at_once() -> None:
+    """The person answers in the moment in which the question is on record."""
+    real = SqliteStore.append
+
+    def append(self: SqliteStore, batch: Sequence[Entry]) -> list[ev.Recorded]:
+        recorded = real(self, batch)
+        for one in recorded:
+            if isinstance(one.event, ev.QuestionAsked) and REVERT_IT in one.event.options:
+                self.send(one.at, "answer", {"question": one.event.question, "text": REVERT_IT})
+        return recorded
+
+    setattr(SqliteStore, "append", append)  # noqa: B010
+
+
 def _no_reruns() -> None:
     async def rerun(_forge: Forge, _run: object) -> bool:
         return False
@@ -144,6 +165,14 @@ SCENES = {
         Scene("empty", reruns=False, pushes=5, empty=1),
         Scene("train", together=True, pushes=6),
         Scene("linear", together=True, pushes=6, linear=True),
+        Scene(
+            "revert",
+            together=True,
+            pushes=6,
+            reverts=True,
+            verdicts={"plain": ["green"], "skipped": ["green"], "red": ["red", "green"]},
+            starts={"plain": 1, "skipped": 1, "red": 1},
+        ),
         Scene("request", "gitea-1.27", again=1, requests=3),
         Scene("request-empty", "forgejo-16", pushes=5, empty=1, requests=3),
         Scene(
@@ -189,6 +218,7 @@ def put_up(scene: Scene, folder: Path, ends: ExitStack) -> Stage:
     beside = ends.enter_context(Beside(scene.flavour, ground.path)) if scene.flavour else None
     settings = _SETTINGS.format(remote=ground.path)
     settings += 'history = "rebase"\n' if scene.linear else ""
+    settings += "fixes = 0\n" if scene.reverts else ""
     if beside is None:
         settings += _COMMAND.format(base=base)
     else:
@@ -203,7 +233,7 @@ def put_up(scene: Scene, folder: Path, ends: ExitStack) -> Stage:
         wanted={
             "out/plain.txt": "plainly\n" if scene.starts["plain"] > 1 else "plain\n",
             _SKIP: "well\n",
-            "out/red.txt": "fine\n",
+            **({} if scene.reverts else {"out/red.txt": "fine\n"}),
         },
         settings=settings,
     )

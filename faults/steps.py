@@ -14,12 +14,12 @@ from functools import partial
 
 from faults.strace import Point
 from ganger.core import events as ev
-from ganger.core.events import delivery, requests
+from ganger.core.events import delivery, requests, reverts
 from ganger.ports import Entry
 from ganger.stores.sqlite import SqliteStore
 
 WHEN = ("before", "after")
-_TOLD_IN = (delivery.__name__, requests.__name__)
+_TOLD_IN = (delivery.__name__, requests.__name__, reverts.__name__)
 _LEDGER = tuple(kind for kind in ev.EVENT_TYPES.values() if kind.__module__ in _TOLD_IN)
 _AROUND = (ev.Merged, ev.AttemptFailed, ev.TaskRequeued, ev.TaskSettled)
 

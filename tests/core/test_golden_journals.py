@@ -99,3 +99,24 @@ def test_the_journal_of_requests_keeps_how_each_came_into_its_target() -> None:
     assert all(known is not None and known.merged and known.same for known in requests.values())
     assert {known.settled for known in requests.values() if known is not None} == {True, False}
     assert state.tasks["a"].merge_retries == 1 and broken(rows, Seen()) == []
+
+
+def test_the_journal_of_a_revert_ends_with_its_proof_and_nobody_paid() -> None:
+    """D06 D09: chosen, verified, merged, pushed and green; the task is left out, and its need is not DONE either."""
+    state, rows = state_of("journal-reverts"), list(told("journal-reverts"))
+    now = state.tasks["a"].delivery
+    assert now is not None and now.reverted == now.green == now.commit and now.revert is None and not now.standing
+    assert state.tasks["a"].detail.startswith("reverted as ") and not state.tasks["a"].merged
+    kinds = [type(row.event) for row in rows]
+    chosen, launched = kinds.index(ev.RevertChosen), [n for n, kind in enumerate(kinds) if kind is ev.AttemptLaunched]
+    assert chosen < kinds.index(ev.Reverted) and max(launched) < chosen
+    assert all(notable.sentence(row.event) for row in rows if "revert" in ev.type_name(row.event))
+    assert broken(rows, Seen()) == []
+
+
+def test_the_journal_of_a_revert_that_conflicted_has_it_done_by_the_worker() -> None:
+    """D06: Ganger's own did not succeed and paid nothing; the worker's is verified, and the task is not DONE."""
+    state, rows = state_of("journal-reverts-by-hand"), list(told("journal-reverts-by-hand"))
+    hows = [row.event.how for row in rows if isinstance(row.event, ev.RevertChosen)]
+    assert hows == ["ganger", "worker"] and [type(row.event) for row in rows].count(ev.RevertFailed) == 1
+    assert state.tasks["a"].detail.startswith("reverted as ") and broken(rows, Seen()) == []

@@ -32,12 +32,13 @@ STEPS = {
     "empty": ("before/pushed", "after/retrigger_intended", "before/head_moved", "before/pushed", "before/retriggered"),
     "linear": ("before/rebase_intended", "after/rebase_intended", "before/head_moved", "after/head_moved",
               "before/pushed"),
+    "revert": ("before/revert_chosen", "after/revert_chosen", "before/reverted", "after/reverted"),
     "request": ("before/pushed", "before/request_opened", "after/request_opened", "before/request_changed"),
     "request-merge": ("before/request_opened", "after/update_intended", "before/pushed", "after/merge_intended",
               "before/request_changed", "before/tracking_moved", "after/ci_judged"),
     "request-empty": ("after/request_intended", "before/retrigger_intended", "after/push_intended", "before/pushed"),
 }  # fmt: skip
-BRIEF = ("rerun", "request", "linear")
+BRIEF = ("rerun", "request", "linear", "revert")
 
 
 @pytest.mark.needs("strace", "git")

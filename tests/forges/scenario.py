@@ -23,7 +23,7 @@ from ganger.core.model.records import TaskState
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.lead import Lead
 from tests.engine.git_runs import GitProject, edits, git
-from tests.engine.run_projects import task
+from tests.engine.run_projects import task, until
 from tests.forges.loopback.ground import Ground
 from tests.forges.loopback.manners import QUIET, Manners, Protection
 from tests.forges.loopback.people import Remark
@@ -74,8 +74,8 @@ class Row:
     pushes, empty commits, runs begun again, change requests. `fixes` are the attempts CI's red cost. `says` must be
     in the reason it ended with, or in a question. `retry` is what happens once it is blocked, before a person has it
     tried again; then no worker is paid again. `unchanged` are answers of 304 at least, `answers` those to webhooks.
-    `then` is what people do once the run has ended, before it is led once more. `prompt` must be in the last one a
-    worker got. `unprotected` are files that workers may write all the same.
+    `then` is what people do once the run has ended, before it is led again, `then_again` what they do after that.
+    `prompt` must be in the last one a worker got. `unprotected` are files that workers may write all the same.
     `manners` is what the forge does beyond answering. `over_http`: the remote is the forge's own address and wants the
     token, so an outage or a revoked token hits pushes too. `timed` is what happens so many seconds after the start.
 
@@ -84,6 +84,7 @@ class Row:
     exactly `pushed`. `concurrency`: so many workers at a time, instead of one per task up to 8. `pace`: so many seconds
     each attempt of that task takes. `metadata` is that of tasks, by name. `base` are more files of the project.
     `doing` is what attempts of `a` do instead, by number.
+    each attempt of that task takes. `behind`: which tasks a task depends on. `check`: the program that verifies.
     """
 
     name: str
@@ -133,6 +134,9 @@ class Row:
     concurrency: int = 0
     pace: Mapping[str, float] = field(default_factory=dict)
     unprotected: Sequence[str] = ()
+    behind: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    check: str = ""
+    then_again: Sequence[str] = ()
 
     @property
     def blocked(self) -> bool:
@@ -176,6 +180,7 @@ class Scene:
             [self._task(name) for name in names],
             script,
             policy=f"concurrency = {row.concurrency or min(row.tasks, 8)}",
+            check=row.check,
             workspace=f"unprotected = {json.dumps(list(row.unprotected))}" if row.unprotected else "",
             more=config + (f'\n[repos.app]\npath = "../app"\nlocks = "{row.locks}"\n' if row.locks else ""),
         )
@@ -186,7 +191,7 @@ class Scene:
 
     def _task(self, name: str) -> dict[str, Any]:
         metadata = {**({"repo": "app"} if self.row.locks else {}), **self.row.metadata.get(name, {})}
-        return task(name, **({"metadata": metadata} if metadata else {}))
+        return task(name, *self.row.behind.get(name, ()), **({"metadata": metadata} if metadata else {}))
 
     def remote(self, server: LoopbackForge) -> str:
         return server.git_url if self.row.over_http else str(self.ground.path)
@@ -267,6 +272,23 @@ class Scene:
             case "setting", _, line:
                 settings = self.folder / "project" / "ganger.toml"
                 settings.write_text(settings.read_text().replace("[delivery]", f"[delivery]\n{line}"))
+            case "answer", _, words:
+                assert self.made is not None
+                name, _, text = words.partition(" ")
+                asked = [q.id for q in self.made.state().questions.values() if q.task == name and q.answer is None]
+                assert asked, (words, self.made.state().tasks)
+                answered = self.made.ganger("answer", asked[-1], text)
+                assert answered.returncode == 0, answered.stderr
+            case "soon", _, words:
+                self._later(0.05, lambda: self._when_asked(words, server))
+            case "undo", _, name:
+                self.world.somebody_removes("main", name)
+            case "take", _, name:
+                assert self.made is not None
+                assert self.made.ganger("retry", name).returncode == 0
+            case "unlock", _, repo:
+                assert self.made is not None
+                assert self.made.ganger("unlock", repo or ".", "--why", "it is replaced").returncode == 0
             case "retry", _, _:
                 assert self.made is not None
                 for name, now in self.made.state().tasks.items():
@@ -276,6 +298,14 @@ class Scene:
                 threading.Thread(target=self._send, args=(kind, delivery), daemon=True).start()
             case _:
                 raise ValueError(what)
+
+    def _when_asked(self, words: str, server: LoopbackForge) -> None:
+        """While the run goes on."""
+        assert self.made is not None
+        name, made = words.partition(" ")[0], self.made
+        until(made.folder.database.exists)
+        until(lambda: any(q.task == name and q.options for q in made.state().questions.values()))
+        self.act(f"answer {words}", server)
 
     def _later(self, sec: float, act: Callable[[], None]) -> None:
         timer = threading.Timer(sec, act)
@@ -355,9 +385,10 @@ def play(row: Row, folder: Path) -> Outcome:
                 scene.act(row.retry, server)
                 assert project.ganger("retry", "a").returncode == 0
                 code = _lead(project, 60)
-            for what in row.then:
-                scene.act(what, server)
-            code = _lead(project, 60) if row.then else code
+            for acts in filter(None, (row.then, row.then_again)):
+                for what in acts:
+                    scene.act(what, server)
+                code = _lead(project, 60)
             scene.world.sync()
             assert TOKEN not in "\n".join(map(str, server.log.lines))
     return Outcome(scene, project, server, code)

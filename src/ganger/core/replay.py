@@ -34,6 +34,7 @@ from ganger.core.scheduling.windows import (
     decide,
 )
 from ganger.core.state.apply import apply
+from ganger.core.state.apply_delivery import rules_of
 from ganger.core.state.apply_healing import NO_ANSWER
 from ganger.core.state.apply_worker import WORKER_CHANGES
 from ganger.core.vocabulary import HealSchedule, TaskStatus
@@ -304,7 +305,8 @@ class _Replay:
         spec, policy = self.state.specs[event.task], self.state.policy
         asked = [q for q in self.state.questions.values() if q.task == event.task and q.attempt == event.attempt]
         asks = any(question.answer is None for question in asked)
-        chosen = after_failure(spec, task, policy, failed, healing=healing_on(self.state), asks=asks)
+        fixes = rules_of(self.state, event.task).fixes
+        chosen = after_failure(spec, task, policy, failed, healing=healing_on(self.state), asks=asks, fixes=fixes)
         self._compare(row, event.task, _Move("pay", (event.counter,)), _Move("pay", (chosen.counter,)))
         again = chosen.then in (Then.AGAIN_NOW, Then.AGAIN_AFTER)
         final = chosen.then is Then.SETTLE

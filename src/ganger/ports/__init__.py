@@ -553,6 +553,9 @@ class Repository(History, Protocol):
     async def take_back(self, commit: str, onto: str, message: str, at: float) -> Rebased | Conflict:
         """One commit on `onto`, always the same and kept by a ref, that reverts `commit`; or a conflict."""
 
+    async def together(self, commits: Sequence[str]) -> Rebased | Conflict:
+        """What these commits change, as one commit on the parent of the first; or where they need what is between."""
+
     async def diff_text(self, base: str, commit: str, most_bytes: int) -> str:
         """The change from `base` to `commit` for a reader, cut where it is longer."""
 

@@ -138,13 +138,14 @@ class Ground:
         trees = [line.split() for line in pairs]
         return sum(len(one) == 2 and self.git("rev-parse", f"{one[1]}^{{tree}}") == one[0] for one in trees)
 
-    def commit(self, branch: str, name: str, text: str, *, on: str = "") -> str:
-        """Somebody else puts a file onto a branch; it counts as a push of theirs."""
+    def commit(self, branch: str, name: str, text: str | None, *, on: str = "") -> str:
+        """Somebody else puts a file onto a branch, or removes it; it counts as a push of theirs."""
         before = on or self.tip(branch)
-        blob = self.git("hash-object", "-w", "--stdin", given=text)
         tree = self.git("ls-tree", before)
-        kept = [line for line in tree.splitlines() if not line.endswith(f"\t{name}")]
-        made = self.git("mktree", given="\n".join([*kept, f"100644 blob {blob}\t{name}"]) + "\n")
+        lines = [line for line in tree.splitlines() if not line.endswith(f"\t{name}")]
+        if text is not None:
+            lines.append(f"100644 blob {self.git('hash-object', '-w', '--stdin', given=text)}\t{name}")
+        made = self.git("mktree", given="\n".join(lines) + "\n")
         commit = self.git("commit-tree", made, "-p", before, "-m", f"somebody else: {name}")
         self.move(branch, commit)
         return commit

@@ -260,6 +260,13 @@ class World:
             self.sync()
             return commit
 
+    def somebody_removes(self, branch: str, name: str) -> str:
+        with self.lock:
+            commit = self.ground.commit(branch, name, None)
+            self.foreign.add(commit)
+            self.sync()
+            return commit
+
     # --- runs -------------------------------------------------------------------------------------------------------
 
     def visible(self) -> list[Made]:

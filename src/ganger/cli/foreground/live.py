@@ -209,6 +209,7 @@ _MARKS: dict[type, tuple[str, str]] = {
     ev.ChainHalted: ("! HALTED  ", "bold red"),
     ev.ChainPaused: ("! RED     ", "red"),
     ev.ChainCleared: ("✓ GREEN   ", "green"),
+    ev.Reverted: ("→ REVERTED", "yellow"),
     ev.RepoUnlocked: ("→ UNLOCKED", "yellow"),
 }
 

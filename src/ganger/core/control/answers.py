@@ -12,6 +12,8 @@ from ganger.core import events as ev
 from ganger.core.command_result import Effect, counted
 from ganger.core.control import reviews
 from ganger.core.control.questions import answer
+from ganger.core.control.revert_offers import ESCALATED, FATAL
+from ganger.core.control.reverts import answer_red
 from ganger.core.control.worker_commands import REASSIGNED, SKIPPED
 from ganger.core.delivery.upstream import BOTH, REVERT, culprit_of
 from ganger.core.model.records import Question, RunState
@@ -151,4 +153,6 @@ _ACTS: Mapping[str, Callable[[RunState, Question, str, float], Effect]] = {
     PACKAGES: _packages,
     CASCADE: _cascade,
     REQUEST: _request,
+    ESCALATED: answer_red,
+    FATAL: answer_red,
 }

@@ -70,7 +70,7 @@ def culprit(state: RunState, repo: str) -> str:
         return ""
     task = state.tasks[last.task]
     now = _delivery(state, last.task)
-    mended = task.status is TaskStatus.RUNNING and now.pending
+    mended = task.status is TaskStatus.RUNNING and now.pending and not now.prepares_revert
     return "" if mended or task.status is TaskStatus.DONE or now.commit != last.commit else last.task
 
 
@@ -104,7 +104,9 @@ def _changed_nothing(task: TaskState) -> bool:
 
 
 def _delivering(state: RunState, repo: str) -> list[str]:
-    return [name for name in state.delivering if state.specs[name].repo == repo]
+    """Without those whose revert is still to be made: what they track is judged already."""
+    found = [name for name in state.delivering if state.specs[name].repo == repo]
+    return [name for name in found if not _delivery(state, name).prepares_revert]
 
 
 def _delivery(state: RunState, name: str) -> Delivery:

@@ -95,6 +95,11 @@ from ganger.core.events.requests import (
     UpdateConflicted as UpdateConflicted,
     UpdateIntended as UpdateIntended,
 )
+from ganger.core.events.reverts import (
+    RevertChosen as RevertChosen,
+    Reverted as Reverted,
+    RevertFailed as RevertFailed,
+)
 from ganger.core.events.worker import (
     AttemptCheckpointed as AttemptCheckpointed,
     CheckpointTaken as CheckpointTaken,
@@ -437,6 +442,9 @@ Event = (
     | HostAwaited
     | HostTried
     | HostBack
+    | RevertChosen
+    | RevertFailed
+    | Reverted
     | WorkerBeat
     | WorkerMilestone
     | CheckpointTaken
@@ -514,6 +522,8 @@ AttemptEvent = (
     | RequestMerge
     | ReviewAsked
     | MilestoneReached
+    | RevertFailed
+    | Reverted
     | WorkerBeat
     | WorkerMilestone
     | CheckpointTaken

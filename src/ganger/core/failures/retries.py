@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ganger.core.failures.classes import CLASSES, VERIFY_SIGNAL, Failure, known_class
+from ganger.core.model.ledger import BY_GANGER
 from ganger.core.model.records import Policy, TaskSpec, TaskState
 from ganger.core.vocabulary import BlockReason, FailureClass, TaskStatus
 
@@ -115,6 +116,14 @@ def _after_ci(task: TaskState, fixes: int) -> NextStep:
     return NextStep(Then.SETTLE, "worker_attempts", f"CI is red after {fixes} attempts to fix it", TaskStatus.ESCALATED)
 
 
+def _after_revert(chosen: NextStep) -> NextStep:
+    """A revert that a person chose is Ganger's own, so no worker fixes it: the person is asked again, unless it waits
+    for something outside or for time."""
+    if chosen.block_reason is not None or chosen.then is Then.AGAIN_AFTER:
+        return chosen
+    return NextStep(Then.SETTLE, "none", "the revert did not come to its end", TaskStatus.ESCALATED)
+
+
 def _after_review(task: TaskState, rounds: int) -> NextStep:
     """W08: a reviewing agent may send a change back so often; then a person decides."""
     if task.reworks < rounds:
@@ -147,6 +156,23 @@ def after_failure(
 ) -> NextStep:
     """`task` is the state while the failed attempt still runs, so its counters include that attempt. `asks`: its worker
     left an open question. `fixes`: how many CI fixes are allowed; `sent_back`: a reviewer rejected the change."""
+    chosen = _usually(spec, task, policy, failure, healing=healing, asks=asks, fixes=fixes, sent_back=sent_back)
+    now = task.delivery
+    reverts = now is not None and now.revert is not None and now.revert.how == BY_GANGER
+    return _after_revert(chosen) if reverts else chosen
+
+
+def _usually(
+    spec: TaskSpec,
+    task: TaskState,
+    policy: Policy,
+    failure: Failure,
+    *,
+    healing: bool,
+    asks: bool,
+    fixes: int,
+    sent_back: bool,
+) -> NextStep:
     cls = failure.failure_class
     if sent_back:
         return _after_review(task, policy.rework_rounds)

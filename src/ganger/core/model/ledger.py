@@ -33,6 +33,8 @@ MOVES: Mapping[Milestone, frozenset[Milestone]] = {
 TAKEN_UP = "taken up again"
 # Why a commit is pushed that no worker made: what is in the target by now is joined with what was tested.
 UPDATE = "update"
+# Who takes a change back.
+BY_GANGER, BY_WORKER = "ganger", "worker"
 # D40, in the order they are gone through. The last of them is the one before the next milestone.
 SUBSTATES: Mapping[Milestone, tuple[str, ...]] = {
     Milestone.WORKING: ("analysing", "reading", "writing", "testing", "verifying", "preparing_commit"),
@@ -177,6 +179,17 @@ class RequestRef:
 
 
 @dataclass(frozen=True, slots=True)
+class Revert:
+    """A person wants the change out of the branch. `how`: by commits of Ganger's own (`ganger`), or by its worker
+    (`worker`). `at` is when it was chosen. `merged`: the run's branch holds what takes the change back."""
+
+    question: str
+    how: str
+    at: str
+    merged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Delivery:
     """Where one task's delivery stands. `commit` is what is tracked: on its way to the remote, or there (`pushed`).
 
@@ -191,6 +204,8 @@ class Delivery:
     the branch that was pushed with it inside. `onto` is what the branch was at before the push. `place` is when it was
     merged, compared with others. `waits_for` is the task that mends what CI found in that tip, where that is another.
     `waived` is the commit that needs no green verdict of CI, why, and the `waived_cause` (see `CiWaived`).
+    `revert` is there while the change is being taken back; `gone` of the `merges` are out of the branch again, and
+    `reverted` is the proved commit without them.
     """
 
     milestone: Milestone = Milestone.WORKING
@@ -235,6 +250,19 @@ class Delivery:
     waived: str = ""
     waived_why: str = ""
     waived_cause: str = ""
+    revert: Revert | None = None
+    gone: int = 0
+    reverted: str = ""
+
+    @property
+    def standing(self) -> tuple[str, ...]:
+        """Its commits that are in the branch and not taken back."""
+        return self.merges[self.gone :]
+
+    @property
+    def prepares_revert(self) -> bool:
+        """Whether the commits that take it back are still to be made and merged: what is tracked is the old change."""
+        return self.revert is not None and self.revert.how == BY_GANGER and not self.revert.merged
 
     @property
     def needs_no_ci(self) -> bool:

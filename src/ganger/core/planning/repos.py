@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ganger.core.model.ledger import NO_RULES, Milestone, RepoRules
+from ganger.core.model.ledger import BY_GANGER, NO_RULES, Milestone, RepoRules
 from ganger.core.model.records import RunState
 from ganger.core.planning.plan import cycles, depths
 from ganger.core.vocabulary import TaskStatus
@@ -196,7 +196,14 @@ class RepoLocks:
     def bars(self, task: str) -> list[Bar]:
         """Everything in its way; what most needs a person is first."""
         known = self._known_bars(self.state.specs[task].repo)
+        if known and self._is_reverted(task):
+            known = [bar for bar in known if (bar.kind, bar.repo) != ("halt", self.state.specs[task].repo)]
         return [bar for bar in known if bar.task != task and not self._gives_way(bar, task)] if known else known
+
+    def _is_reverted(self, task: str) -> bool:
+        """A person wants it out of the branch, and a halt of that repository alone does not stand in the way."""
+        now = self.state.tasks[task].delivery
+        return now is not None and now.revert is not None and now.revert.how == BY_GANGER
 
     def _known_bars(self, repo: str) -> list[Bar]:
         known = self._bars.get(repo)

@@ -31,13 +31,20 @@ def bring_back(state: RunState, name: str, why: str, hint: str) -> list[ev.Event
         waits = f"it waits for {need}, which is {state.tasks[need].status.value}"
         return [*events, ev.TaskSettled(name, TaskStatus.BLOCKED, waits, BlockReason.DEPENDENCY_FAILED)]
     back = {name}
-    for other in _beside(state, name):
-        events += [*close_questions(state, other, why), ev.TaskRequeued(other, f"{name} runs again")]
+    events += back_beside(state, name, f"{name} runs again", why)
     for other in sorted(_behind(state, name), key=state.rank.__getitem__):
         blocked = state.tasks[other].block_reason is BlockReason.DEPENDENCY_FAILED
         if blocked and not any(n not in back and _is_bad(state, n) for n in state.specs[other].depends_on):
             back.add(other)
             events.append(ev.TaskRequeued(other, f"{name} runs again"))
+    return events
+
+
+def back_beside(state: RunState, name: str, why: str, answer: str = "") -> list[ev.Event]:
+    """Whatever waited for this task because its change keeps the branch that they share red."""
+    events: list[ev.Event] = []
+    for other in _beside(state, name):
+        events += [*close_questions(state, other, answer or why), ev.TaskRequeued(other, why)]
     return events
 
 

@@ -131,6 +131,12 @@ def _chain_sentence(event: object) -> str:
             return f"CI of {commit[:_SHORT]}, a part of the red {tip[:_SHORT]}, is {verdict}{told}"
         case ev.CulpritFound(task=task, tip=tip, how=how):
             return f"{task}: turned {tip[:_SHORT]} red ({how}); the others in it wait for its mend"
+        case ev.RevertChosen(task=task, question=question, how=how):
+            return f"{task}: is to be reverted{' by its worker' if how == 'worker' else ''}, as {question} was answered"
+        case ev.RevertFailed(task=task, why=why):
+            return f"{task}: was not reverted: {why}"
+        case ev.Reverted(task=task, commit=commit):
+            return f"{task}: is out of the branch again, proved at {commit[:_SHORT]}"
         case ev.ChainCleared(repo=repo):
             return f"{repo or 'the project'} is green again"
         case ev.RepoUnlocked(repo=repo, why=why, tasks=tasks):

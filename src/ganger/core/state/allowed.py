@@ -10,6 +10,7 @@ from ganger.core.model.records import HealRound, RunState, TaskState
 from ganger.core.planning.plan import plan_if_sound
 from ganger.core.planning.repos import why_not
 from ganger.core.state.apply_delivery import DELIVERY_CHANGES, delivery_misfit, not_proved
+from ganger.core.state.apply_reverts import REVERT_CHANGES, revert_misfit
 from ganger.core.state.apply_worker import WORKER_CHANGES
 from ganger.core.state.hosts import HOST_CHANGES, host_misfit
 from ganger.core.vocabulary import TaskStatus
@@ -44,6 +45,8 @@ ALLOWED: dict[type, dict[TaskStatus, TaskStatus | None]] = {
     ev.AttemptCheckpointed: {R: P},
     **{kind: {R: R} for kind in WORKER_CHANGES},
     **{kind: {R: R} for kind in DELIVERY_CHANGES},
+    **{kind: {R: R} for kind in REVERT_CHANGES},
+    ev.RevertChosen: {status: status for status in (B, F, E)},
     ev.Reviewed: {status: status for status in (P, R, B, F, E)},
     ev.TaskSettled: {R: None, P: None, F: None, B: None, E: None},
     ev.TaskRequeued: {R: P, F: P, B: P, E: P, D: P},
@@ -183,6 +186,8 @@ def task_misfit(state: RunState, task: TaskState, event: ev.Event) -> str:
         return _settle_misfit(state, task, event)
     if type(event) in DELIVERY_CHANGES:
         return delivery_misfit(task, event)
+    if type(event) in REVERT_CHANGES:
+        return revert_misfit(state, task, event)
     if isinstance(event, ev.MergeQueued):
         return "" if task.verified_attempt == task.attempts else "it is not verified"
     if isinstance(event, ev.Merged):

@@ -58,7 +58,10 @@ def begun(state: RunState, name: str, task: TaskState, commit: str, at: str) -> 
         reviewed="",
         merges=(*old.merges, commit),
         place=state.merge_count,
+        reverted="",
     )
+    if now.revert is not None:
+        now = replace(now, revert=replace(now.revert, merged=True), gone=len(now.merges))
     if now.request is not None:
         now = replace(now, request=replace(now.request, alike=()))
     return replace(task, parked=False, delivery=_with(now, at, "merge", "merged", commit))
@@ -132,10 +135,10 @@ def _pushed(state: RunState, name: str, task: TaskState, event: ev.Pushed, at: s
 
 
 def _push_refused(_s: RunState, _n: str, task: TaskState, event: ev.PushRefused, at: str) -> TaskState:
-    return _noted(task, at, "remote", f"push refused: {event.why}", event.commit)
+    return noted(task, at, "remote", f"push refused: {event.why}", event.commit)
 
 
-def _noted(task: TaskState, at: str, source: str, what: str, commit: str = "") -> TaskState:
+def noted(task: TaskState, at: str, source: str, what: str, commit: str = "") -> TaskState:
     return replace(task, delivery=_with(task.delivery or Delivery(), at, source, what, commit))
 
 
@@ -175,7 +178,7 @@ def _ci_judged(state: RunState, name: str, task: TaskState, event: ev.CiJudged, 
 
 
 def _ci_waived(state: RunState, _n: str, task: TaskState, event: ev.CiWaived, at: str) -> TaskState:
-    task = _noted(task, at, "ganger", f"no green verdict of CI is needed ({event.cause}): {event.why}", event.sha)
+    task = noted(task, at, "ganger", f"no green verdict of CI is needed ({event.cause}): {event.why}", event.sha)
     now = task.delivery
     assert now is not None
     state.proved[now.repo] = event.sha
@@ -185,20 +188,20 @@ def _ci_waived(state: RunState, _n: str, task: TaskState, event: ev.CiWaived, at
 
 
 def _mirror_proved(_s: RunState, _n: str, task: TaskState, event: ev.MirrorProved, at: str) -> TaskState:
-    task = _noted(task, at, event.how, "mirrored", event.sha)
+    task = noted(task, at, event.how, "mirrored", event.sha)
     assert task.delivery is not None
     return replace(task, delivery=replace(task.delivery, mirrored=event.sha))
 
 
 def _retrigger_intended(_s: RunState, _n: str, task: TaskState, event: ev.RetriggerIntended, at: str) -> TaskState:
-    task = _noted(task, at, "ganger", f"CI to run again ({event.cause}, by {event.how})", event.sha)
+    task = noted(task, at, "ganger", f"CI to run again ({event.cause}, by {event.how})", event.sha)
     assert task.delivery is not None
     wanted = Retrigger(event.sha, event.cause, event.how, event.run)
     return replace(task, delivery=replace(task.delivery, retrigger=wanted, pending=True))
 
 
 def _retriggered(_s: RunState, _n: str, task: TaskState, event: ev.Retriggered, at: str) -> TaskState:
-    task = _noted(task, at, "forge", f"CI runs again ({event.cause}, by {event.how})", event.sha)
+    task = noted(task, at, "forge", f"CI runs again ({event.cause}, by {event.how})", event.sha)
     now = task.delivery
     assert now is not None
     causes = now.retriggered if event.cause in now.retriggered else (*now.retriggered, event.cause)
@@ -210,7 +213,7 @@ def _retriggered(_s: RunState, _n: str, task: TaskState, event: ev.Retriggered, 
 
 
 def _request_intended(_s: RunState, _n: str, task: TaskState, event: ev.RequestIntended, at: str) -> TaskState:
-    task = _noted(task, at, "ganger", f"change request of {event.branch} into {event.into} to be opened")
+    task = noted(task, at, "ganger", f"change request of {event.branch} into {event.into} to be opened")
     assert task.delivery is not None
     return replace(
         task, delivery=replace(task.delivery, request=RequestRef(event.branch, event.into, draft=event.draft))
@@ -219,7 +222,7 @@ def _request_intended(_s: RunState, _n: str, task: TaskState, event: ev.RequestI
 
 def _request_opened(_s: RunState, _n: str, task: TaskState, event: ev.RequestOpened, at: str) -> TaskState:
     how = "found" if event.found else "opened"
-    task = _noted(task, at, "forge", f"change request #{event.number} {how}: {event.url}")
+    task = noted(task, at, "forge", f"change request #{event.number} {how}: {event.url}")
     now = task.delivery
     assert now is not None
     known = now.request or RequestRef("", "")
@@ -230,7 +233,7 @@ def _request_opened(_s: RunState, _n: str, task: TaskState, event: ev.RequestOpe
 
 def _request_changed(_s: RunState, _n: str, task: TaskState, event: ev.RequestChanged, at: str) -> TaskState:
     told = _OF_REQUESTS.get(event.what, f"is {event.what}")
-    task = _noted(task, at, "forge", f"change request #{event.number} {told}", event.commit)
+    task = noted(task, at, "forge", f"change request #{event.number} {told}", event.commit)
     now = task.delivery
     assert now is not None
     known = now.request or RequestRef("", "")
@@ -274,7 +277,7 @@ def _remarked(_s: RunState, _n: str, task: TaskState, event: ev.Remarked, at: st
 
 def _update_intended(_s: RunState, _n: str, task: TaskState, event: rq.UpdateIntended, at: str) -> TaskState:
     """An approval was given to the change, and that is the same as before."""
-    task = _noted(task, at, "ganger", f"change request #{event.number} to be brought up to date", event.onto)
+    task = noted(task, at, "ganger", f"change request #{event.number} to be brought up to date", event.onto)
     now = task.delivery
     assert now is not None and now.request is not None
     replaced = event.before if event.replaces else ""
@@ -288,13 +291,13 @@ def _update_intended(_s: RunState, _n: str, task: TaskState, event: rq.UpdateInt
 
 def _update_conflicted(_s: RunState, _n: str, task: TaskState, event: rq.UpdateConflicted, at: str) -> TaskState:
     said = f"change request #{event.number} does not fit its target, in {', '.join(event.files[:10])}"
-    task = _noted(task, at, "ganger", said, event.onto)
+    task = noted(task, at, "ganger", said, event.onto)
     assert task.delivery is not None
     return replace(task, delivery=replace(task.delivery, pending=False))
 
 
 def _merge_intended(_s: RunState, _n: str, task: TaskState, event: rq.MergeIntended, at: str) -> TaskState:
-    task = _noted(task, at, "ganger", f"change request #{event.number} to be merged ({event.how})", event.commit)
+    task = noted(task, at, "ganger", f"change request #{event.number} to be merged ({event.how})", event.commit)
     now = task.delivery
     assert now is not None and now.request is not None
     onto = event.onto or now.request.onto
@@ -313,14 +316,14 @@ def _tracking_moved(_s: RunState, _n: str, task: TaskState, event: rq.TrackingMo
 
 
 def _landed_unjudged(_s: RunState, _n: str, task: TaskState, event: rq.LandedUnjudged, at: str) -> TaskState:
-    task = _noted(task, at, "ganger", f"no verdict of CI on what landed: {event.why}", event.commit)
+    task = noted(task, at, "ganger", f"no verdict of CI on what landed: {event.why}", event.commit)
     now = task.delivery
     assert now is not None and now.request is not None
     return replace(task, delivery=replace(now, request=replace(now.request, settled=True)))
 
 
 def _review_asked(_s: RunState, _n: str, task: TaskState, event: ev.ReviewAsked, at: str) -> TaskState:
-    task = _noted(task, at, "ganger", f"review asked of {event.of}", event.commit)
+    task = noted(task, at, "ganger", f"review asked of {event.of}", event.commit)
     assert task.delivery is not None
     now = replace(task.delivery, review="wanted", reviewed=event.commit, substate="awaiting_review", pending=True)
     return replace(task, delivery=replace(now, review_of=event.of, review_url=""))
@@ -330,7 +333,7 @@ def _reviewed(_s: RunState, _n: str, task: TaskState, event: ev.Reviewed, at: st
     by = f"{event.who} on the forge" if event.who else event.by
     where = f" ({event.url})" if event.url else ""
     said = f"{event.verdict} by {by}{where}" + (f": {event.text}" if event.text else "")
-    task = _noted(task, at, "forge" if event.who else event.by, said, event.commit)
+    task = noted(task, at, "forge" if event.who else event.by, said, event.commit)
     assert task.delivery is not None
     sent_back = event.verdict == "rework"
     now = replace(task.delivery, review=event.verdict, reviewed=event.commit or task.delivery.reviewed)

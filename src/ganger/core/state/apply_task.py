@@ -13,6 +13,7 @@ from ganger.core.model.records import ChangeRecord, Ended, HistoryItem, RunState
 from ganger.core.money.budgets import released, reserve, settle_cost
 from ganger.core.names import verify_log, worker_log
 from ganger.core.state.apply_delivery import DELIVERY_CHANGES, begun, rules_of, taken_up
+from ganger.core.state.apply_reverts import REVERT_CHANGES
 from ganger.core.state.apply_worker import WORKER_CHANGES
 from ganger.core.vocabulary import Phase, TaskStatus
 
@@ -242,9 +243,10 @@ def _attempt_failed(state: RunState, name: str, task: TaskState, event: ev.Attem
             task = replace(task, ci_fixes=task.ci_fixes + 1)
         case "reworks":
             task = replace(task, reworks=task.reworks + 1)
-    if task.delivery is not None and task.delivery.pending and not task.merged and task.delivery.review != "wanted":
+    now = task.delivery
+    if now is not None and now.pending and not task.merged and now.review != "wanted" and not now.prepares_revert:
         # An approved change that does not fit any more is nothing to go on with.
-        task = replace(task, delivery=dataclasses.replace(task.delivery, pending=False))
+        task = replace(task, delivery=dataclasses.replace(now, pending=False))
     return replace(
         task,
         last_failure_class=event.failure_class,
@@ -351,9 +353,10 @@ def _requeued(state: RunState, _n: str, task: TaskState, event: ev.TaskRequeued,
         task = replace(task, merge_retries=0, no_change_retries=0, stalls=0, checkpoints=0, ci_fixes=0, reworks=0)
         if task.delivery is not None and task.delivery.pending:
             task = replace(task, delivery=taken_up(task.delivery, at))
-    if task.delivery is not None and task.delivery.milestone is Milestone.DONE:
-        # A person wants it done once more: D07 begins anew.
-        task = replace(task, delivery=dataclasses.replace(task.delivery, milestone=Milestone.WORKING, since=at))
+    if task.delivery is not None and (task.delivery.milestone is Milestone.DONE or task.delivery.reverted):
+        # A person wants it done again: D07 begins again.
+        begun_again = dataclasses.replace(task.delivery, milestone=Milestone.WORKING, substate="", since=at)
+        task = replace(task, delivery=begun_again)
     return replace(
         task,
         status=P,
@@ -403,6 +406,7 @@ TASK_CHANGES: dict[type, Callable[[RunState, str, TaskState, Any, str], TaskStat
     ev.AttemptCheckpointed: _checkpointed,
     **WORKER_CHANGES,
     **DELIVERY_CHANGES,
+    **REVERT_CHANGES,
     ev.TaskSettled: _settled,
     ev.TaskRequeued: _requeued,
     ev.TaskHeld: _held,

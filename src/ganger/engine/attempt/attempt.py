@@ -32,6 +32,12 @@ from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, Task
 from ganger.engine.agent_calls.account_questions import question_text
 from ganger.engine.agent_calls.agent_output import AgentOutput
 from ganger.engine.agent_calls.last_words import explain_end
+from ganger.engine.attempt.red_questions import (
+    DAMAGED,
+    asked_about_halt,
+    asked_about_red,
+    revert_failed,
+)
 from ganger.engine.attempt.unexpected import concerns_run, told
 from ganger.engine.attempt.worker_phase import WorkerPhase
 from ganger.engine.attempt_context import Failed, Lost, RunningAttempt
@@ -130,7 +136,7 @@ class Attempt:
         except Waits as waits:
             await self._wait(waits)
         except GangerError as damage:
-            if damage.code != "REPO_DAMAGED":
+            if damage.code != DAMAGED:
                 raise
             # Everything else done here would build on what is lost (D12).
             await self._fail(self.case.failed(FailureClass.FATAL, damage.code, f"{damage.message}; {damage.hint}"))
@@ -498,7 +504,7 @@ class Attempt:
         where = rules.name or "the project"
         unlock = f"ganger unlock {rules.name or '.'} --why TEXT"
         text = f"{detail}; {where} and everything in its chain is halted until {unlock}"
-        asked = ev.QuestionAsked("", self.task, "fatal", text, attempt=self.number)
+        asked = asked_about_halt(self.case, text, damaged=DAMAGED.lower() in problem.failed.signature.lower())
         return [ev.ChainHalted(rules.name, self.task, detail), asked]
 
     async def _goes_on(self, problem: Failed, chosen: NextStep) -> str:
@@ -543,8 +549,8 @@ class Attempt:
         settled: list[ev.Event] = [ev.TaskSettled(self.task, chosen.status, detail, chosen.block_reason)]
         if problem.question:
             settled.append(ev.QuestionAsked("", self.task, problem.question, detail))
-        settled += questions_for(settled)
-        return [*settled, *blocked_behind(self.state, [self.task])]
+        settled += asked_about_red(self.case, chosen, problem, detail) or questions_for(settled)
+        return [*revert_failed(self.case, chosen, problem), *settled, *blocked_behind(self.state, [self.task])]
 
     def _wait_for_quota(self, problem: Failed, detail: str) -> list[ev.Event]:
         """No counter is charged, and dependents wait with it instead of being blocked: it comes back by itself."""

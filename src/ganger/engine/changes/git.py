@@ -24,6 +24,7 @@ from ganger.engine.delivery.deliver import Delivering
 from ganger.engine.delivery.reviews.review import Reviewing
 from ganger.engine.merging.commit_messages import MadeBy, change_message, wip_message
 from ganger.engine.merging.merge_queue import MergeQueue, Outcome, Red, Waiting
+from ganger.engine.merging.reverting import Reverting
 from ganger.engine.prompts.assemble import quoted
 from ganger.engine.resources.run_resources import one_line
 from ganger.engine.verification.checks import recorded_verdict, why_red
@@ -41,6 +42,7 @@ class GitChanges:
         self.case, self.tools = case, case.tools
         self.repository, self.merging, self.delivering = merging.repository, merging, delivering
         self.reviewing = Reviewing(case, merging.repository)
+        self.reverting = Reverting(case, merging)
         self.lost_changes = ""
         self.lost_work = False
         self.found_work: FoundWork = "whole"
@@ -49,7 +51,7 @@ class GitChanges:
 
     @property
     def past_agent(self) -> bool:
-        return self.case.now.change is not None
+        return self.case.now.change is not None or self.reverting.is_due
 
     @property
     def keeps_answer(self) -> bool:
@@ -122,10 +124,14 @@ class GitChanges:
 
     async def _to_the_branch(self) -> None:
         """Verifies what is not verified, queues what is; a change of nothing has only to be verified."""
-        case, change = self.case, self.case.now.change
-        assert change is not None
+        case = self.case
         case.gate.check()
-        if is_delivering(case.now) and case.now.merged:
+        reverts = self.reverting.is_due
+        if reverts and case.now.step == "deliver":
+            await self.reverting.make()
+        change = case.now.change
+        assert change is not None
+        if is_delivering(case.now) and case.now.merged and not reverts:
             await self._deliver()
             return
         if case.now.step != "merge":
@@ -134,10 +140,11 @@ class GitChanges:
                 raise self._red(await self._recorded(), change)
             if case.now.step != "verified" and not known:
                 await self._verify(change)
-            if case.now.merged:
+            if case.now.merged and not reverts:
                 await self._deliver()
                 return
-            await self.reviewing.require(change.commit, when="before")
+            if not reverts:
+                await self.reviewing.require(change.commit, when="before")
             await case.record(ev.MergeQueued(case.task, case.number, change.commit))
         waiting = Waiting(case.task, case.number, case.token, change.base, change.commit, case.spec.verify_profile)
         self._heed(await self.merging.land(waiting), change)
@@ -158,7 +165,8 @@ class GitChanges:
         if isinstance(outcome, Conflict):
             raise self._conflict(outcome)
         if isinstance(outcome, Red):
-            raise self.case.red(outcome.why)
+            red = self.case.red(outcome.why)
+            raise self.reverting.failed(red) if self.reverting.is_due else red
 
     async def _verify(self, change: ChangeRecord) -> None:
         """On the newest head, in a fresh checkout. The same tree under the same commands is not verified twice."""
@@ -178,7 +186,7 @@ class GitChanges:
         if not verdict.passed:
             case.record(*finished)
             raise self._red(verdict, change)
-        if change.commit != change.base:
+        if change.commit != change.base or self.reverting.is_due:
             await case.record(*finished)
             return
         detail = f"verified by {case.spec.verify_profile}; nothing had to be changed"
@@ -191,8 +199,10 @@ class GitChanges:
 
     async def _run(self, onto: Rebased, head: str, change: ChangeRecord) -> Verdict:
         case = self.case
-        may = case.rules.may_change_gates
-        candidate = Candidate(onto.commit, head, await self.repository.tree_of(head), change.files, may, case.promised)
+        reverts = self.reverting.is_due
+        # Tests that came with a change go with it, and so does what it was to make.
+        may, promised = (True, ()) if reverts else (case.rules.may_change_gates, case.promised)
+        candidate = Candidate(onto.commit, head, await self.repository.tree_of(head), change.files, may, promised)
         name = check_folder()
         folder = await self.repository.checkout(name, onto.commit)
         try:
@@ -212,6 +222,8 @@ class GitChanges:
 
     def _red(self, verdict: Verdict, change: ChangeRecord) -> Failed:
         why = why_red(verdict)
+        if self.reverting.is_due:
+            return self.reverting.failed(self.case.red(why))
         if change.commit != change.base or why.failure_class is FailureClass.ENVIRONMENT:
             return self.case.red(why)
         detail = f"the worker says done but changed nothing, and {why.detail}"
@@ -223,6 +235,8 @@ class GitChanges:
         return self.case.failed(FailureClass.NO_CHANGE, why.signal, detail, note)
 
     def _conflict(self, conflict: Conflict) -> Failed:
+        if self.reverting.is_due:
+            return self.reverting.conflict(conflict)
         files = ", ".join(conflict.files[:10])
         detail = f"the change conflicts with the newest head in {files}"
         named = [one_line(file, 300) for file in conflict.files[:_MOST_CONTENDED]]
@@ -242,7 +256,7 @@ class GitChanges:
     async def undo(self, why: str, *, keep_place: bool = False, refused: bool = False) -> None:
         """Keeps what the attempt made: as the commit it is already, or as a WIP commit."""
         case, change = self.case, self.case.now.change
-        if keep_place or self._keep_folder or case.now.merged:
+        if keep_place or self._keep_folder or case.now.merged or self.reverting.is_due:
             return
         if change is not None:
             if change.commit != change.base:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from ganger.core.control.revert_offers import passes_halt
 from ganger.core.model.ledger import Delivery, RepoRules
 from ganger.core.planning.repos import graph_of
 from ganger.core.vocabulary import BlockReason, FailureClass
@@ -53,7 +54,7 @@ class DeliveryContext:
         graph = graph_of(state.repos)
         chain = (repo, *graph.upstream.get(repo, ()), *graph.downstream.get(repo, ()))
         halted = next((one for one in chain if one in state.halted), None)
-        if halted is not None:
+        if halted is not None and not (halted == repo and passes_halt(state, self.case.task)):
             why = f"{halted or 'the project'} is halted, so nothing is pushed: {state.halted[halted]}"
             raise Waits(BlockReason.PAUSED, why)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ganger.core import events as ev
+from ganger.core.control.reverted import reverted
 from ganger.core.delivery.expected_ci import NOT_EXPECTED
 from ganger.core.delivery.shared_pushes import BASE_RED, PUSH_REFUSED, TAKEN_OUT
 from ganger.core.model.ci import Ci, Finding, chosen
@@ -121,7 +122,8 @@ class Delivering:
         await self.remarks.show()
         await self.merging.require_shown()
         await self.on_forge.before_review()
-        await self.reviewing.require(self.at.now.commit, when="after")
+        if self.at.now.revert is None:
+            await self.reviewing.require(self.at.now.commit, when="after")
         await self.on_forge.after_review()
 
     def _is_proved(self) -> bool:
@@ -270,6 +272,9 @@ class Delivering:
 
     async def _done(self) -> None:
         case = self.at.case
+        if self.at.now.revert is not None:
+            await case.record(*reverted(case.state, case.task, self._proof()))
+            return
         settled = ev.TaskSettled(case.task, TaskStatus.DONE, self._proof())
         await case.record(settled, *after_success(case.state, case.now.account))
 

@@ -117,6 +117,14 @@ def trigger_message(run: str, task: str, attempt: int, cause: str) -> str:
     return f"{subject}\n\n{_trailers(run, task, attempt)}Ganger-Retrigger: {one_line(cause, 100)}\n"
 
 
+def revert_message(run: str, task: str, commits: Sequence[str]) -> str:
+    """Of a commit that takes these of the task back, because a person wants that: the same whenever it is made."""
+    subject = textwrap.shorten(f"Revert {uncalling(one_line(task, 40))}", _SUBJECT, placeholder="…")
+    body = "".join(f"This reverts commit {commit}.\n" for commit in commits[:_MOST_LISTED])
+    run, task = unsilencing(one_line(run, 200)), unsilencing(one_line(task, 300))
+    return f"{subject}\n\n{body}\nGanger-Run: {run}\nGanger-Task: {task}\n"
+
+
 def join_message(run: str, branch: str, theirs: str) -> str:
     name = one_line(branch, 40)
     return f"Merge {name} at {theirs[:12]}\n\nOthers pushed to {name} meanwhile.\n\nGanger-Run: {one_line(run, 200)}\n"

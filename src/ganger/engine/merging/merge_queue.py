@@ -233,9 +233,7 @@ class MergeQueue:
 
     async def _merge(self, items: Sequence[Waiting]) -> None:
         """Every item of the batch is answered, or waits for the next one on a head that has moved."""
-        head = await self.repository.head()
-        if self._sending is not None:
-            head = await self._sending.catch_up(self.name, head)
+        head = await self.newest_head()
         layers = await self._stack(head, items)
         if not layers:
             return
@@ -254,6 +252,11 @@ class MergeQueue:
         if good:
             await self._move(head, layers[:good])
         self._answer(layers[bad - 1].item, Red(verdict))
+
+    async def newest_head(self) -> str:
+        """With what others pushed, where that is simply newer. The caller holds the turn."""
+        head = await self.repository.head()
+        return head if self._sending is None else await self._sending.catch_up(self.name, head)
 
     async def _stack(self, head: str, items: Sequence[Waiting]) -> list[_Layer]:
         """The changes on top of each other. One that conflicts with the head itself is answered; one that conflicts
@@ -324,13 +327,20 @@ class MergeQueue:
         changes = [self.state.tasks[name].change for name in tasks]
         files = tuple(dict.fromkeys(file for change in changes if change is not None for file in change.files))
         may = any(self.may_change_tests(name) for name in tasks)
-        specs = [self.state.specs[name] for name in tasks]
+        specs = [self.state.specs[name] for name in tasks if not self._is_reverted(name)]
         promised = tuple(path for spec in specs for path in (*(spec.creates or ()), *spec.expected))
         return Candidate(top.commit, head, await self.repository.tree_of(head), files, may, promised)
 
     def may_change_tests(self, task: str) -> bool:
         spec = self.state.specs[task]
+        if self._is_reverted(task):
+            # Tests that came with the change go with it.
+            return True
         return spec.may_change_gates or self.tools.roles.get(spec.role, RoleRules()).may_change_gates
+
+    def _is_reverted(self, task: str) -> bool:
+        delivery = self.state.tasks[task].delivery
+        return delivery is not None and delivery.prepares_revert
 
     async def _move(self, head: str, layers: Sequence[_Layer]) -> None:
         """Intent, effect, outcome."""

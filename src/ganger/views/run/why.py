@@ -91,6 +91,8 @@ def delivery_blocked(state: RunState, name: str, task: TaskState) -> tuple[str, 
         if asked_of_task is not None and asked_of_task.options:
             step = f"ganger answer {asked_of_task.id} NUMBER_OR_TEXT"
         return f"{name} is BLOCKED (external){since}: {task.detail.rstrip('.')}.", step
+    if now.reverted:
+        return f"{name} is BLOCKED (paused): {task.detail}.", f"ganger retry {quoted} does it again"
     if task.block_reason is BlockReason.PAUSED and state.halted:
         repo = next((one for one in state.halted if one == state.specs[name].repo), next(iter(state.halted)))
         return f"{name} is BLOCKED (paused): {task.detail}.", f"ganger unlock {repo or '.'} --why TEXT"

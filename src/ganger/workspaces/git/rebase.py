@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -86,6 +86,19 @@ def take_back(git: Git, commit: str, onto: str, message: str, who: Who) -> Rebas
     if merged.tree == head.tree:
         return Rebased(onto, head.tree)
     return Rebased(write_commit(git, Commit(merged.tree, (onto,), who, who, message)), merged.tree)
+
+
+def together(git: Git, commits: Sequence[str]) -> Rebased | Conflict:
+    """What these commits change, as one commit on the parent of the first, without what others put between them."""
+    with ObjectReader(git) as reader:
+        parents = [known(git, reader, one).parents[0] for one in commits]
+    top = commits[0]
+    for commit, parent in zip(commits[1:], parents[1:], strict=True):
+        put = rebase(git, commit, parent, top)
+        if isinstance(put, Conflict):
+            return put
+        top = put.commit
+    return rebase(git, top, parents[0], parents[0])
 
 
 def join(git: Git, ours: str, theirs: str, message: str, who: Who | None = None) -> Rebased | Conflict:

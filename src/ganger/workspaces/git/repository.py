@@ -46,6 +46,7 @@ from ganger.workspaces.git.rebase import (
     like,
     rebase,
     take_back,
+    together,
 )
 from ganger.workspaces.git.settings import AttemptPlace, GitSettings, RunRefs
 from ganger.workspaces.refusals import failure_for
@@ -152,6 +153,9 @@ class GitRepository:
 
     async def take_back(self, commit: str, onto: str, message: str, at: float) -> Rebased | Conflict:
         return await self._do(self._take_back, require_object(commit), require_object(onto), message, at)
+
+    async def together(self, commits: Sequence[str]) -> Rebased | Conflict:
+        return await self._do(together, self._git, [require_object(one) for one in commits])
 
     async def diff_text(self, base: str, commit: str, most_bytes: int) -> str:
         return await self._do(diff_text, self._git, base, commit, most_bytes)

@@ -52,11 +52,19 @@ class Culprits:
             name, how = await self._find(at, sha, names, log, own=own)
             if not name and self.rules.base_red == "mend":
                 name, how = names[0], f"{how}, and it mends that"
-            if name and len(names) == 1:
+            if name and len(names) == 1 and not self._others_track(sha, name):
                 return name
             await self.journal.record(ev.CulpritFound(self.repo, sha, name, how))
             self.train.ring()
             return name
+
+    def _others_track(self, sha: str, name: str) -> bool:
+        """Whether a task that changed nothing, or is proved already, tracks the same tip: it waits as well."""
+        return any(
+            other != name and (now := task.delivery) is not None and now.pending and now.commit == sha
+            for other, task in self.state.tasks.items()
+            if self.state.specs[other].repo == self.repo
+        )
 
     async def wait_for_mend(self, at: DeliveryContext, sha: str, name: str) -> None:
         """Returns when another tip is tracked, or this one is green; raises Waits where nobody is at it."""

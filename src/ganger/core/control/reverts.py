@@ -1,0 +1,58 @@
+"""What the answer does where a change keeps a branch red: it is reverted, tried again, or left as it is."""
+
+from __future__ import annotations
+
+from ganger.core import events as ev
+from ganger.core.command_result import Effect, Refusal, counted
+from ganger.core.control.questions import answer
+from ganger.core.control.revert_offers import BY_WORKER, LEAVE, REVERT_IT, TRY_AGAIN, can_revert
+from ganger.core.model.ledger import BY_GANGER, BY_WORKER as HOW_BY_WORKER
+from ganger.core.model.records import Question, RunState, TaskState
+from ganger.core.planning.repos import PROJECT
+from ganger.core.scheduling.resume import back_beside, bring_back, but, close_questions, following
+from ganger.core.vocabulary import TaskStatus
+
+_ENDED = (TaskStatus.FAILED, TaskStatus.BLOCKED, TaskStatus.ESCALATED)
+_TO_WORKER = (
+    "A person decided that what you changed is taken back. Undo your change and every fix of it, keep what others "
+    "built since, and change nothing else."
+)
+
+
+def answer_red(state: RunState, question: Question, text: str, now: float) -> Effect:
+    """`question` is of a task that ended with its change in the branch; any other words are an answer to it."""
+    name, task = question.task, state.tasks.get(question.task)
+    if task is None or task.status not in _ENDED or text not in question.options:
+        return answer(state, question, text, now)
+    closed = close_questions(state, name, text)
+    if text == LEAVE:
+        told = f"{name} stays {task.status.value}; ganger retry {name} takes it up"
+        return Effect(f"{question.id} is answered; {told}", tuple(closed))
+    if text == TRY_AGAIN:
+        back = bring_back(state, name, f"{question.id} was answered", "")
+        again = f"{name} runs again{but(state, name, now)}{following((*closed, *back), name)}"
+        return Effect(f"{question.id} is answered; {again}", (*closed, *back))
+    if text not in (REVERT_IT, BY_WORKER):
+        return answer(state, question, text, now)
+    if not can_revert(state, name):
+        raise Refusal(f"nothing of {name} is in the branch any more; ganger retry {name} runs it again")
+    if text == BY_WORKER:
+        chosen = ev.RevertChosen(name, question.id, HOW_BY_WORKER)
+        back = bring_back(state, name, f"{question.id}: its worker reverts it", _TO_WORKER)
+        told = f"{name} runs again and reverts its change{but(state, name, now)}"
+        return Effect(f"{question.id} is answered; {told}", (*closed, chosen, *back))
+    return _revert(state, question, task, closed)
+
+
+def _revert(state: RunState, question: Question, task: TaskState, closed: list[ev.QuestionAnswered]) -> Effect:
+    """It goes on as a delivery, with whatever waits for its branch. What depends on it stays where it is."""
+    name, repo = question.task, state.specs[question.task].repo
+    assert task.delivery is not None
+    why = f"{question.id}: {REVERT_IT}"
+    requeued = ev.TaskRequeued(name, why, granted=0, by_person=True)
+    beside = back_beside(state, name, f"{name} is reverted")
+    count = counted(len(task.delivery.standing), "commit")
+    halted = f"; {repo or 'the project'} stays halted until ganger unlock {repo or PROJECT} --why TEXT"
+    told = f"{name} is reverted, {count} of it; no worker is needed{halted if repo in state.halted else ''}"
+    chosen = ev.RevertChosen(name, question.id, BY_GANGER)
+    return Effect(f"{question.id} is answered; {told}", (*closed, chosen, requeued, *beside))
