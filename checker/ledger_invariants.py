@@ -28,6 +28,8 @@ class _Ledger:
 
     milestone: Milestone = M.WORKING
     merged: bool = False
+    at: str = ""
+    is_done: bool = False
     intended: str = ""
     branch: str = ""
     pushed: str = ""
@@ -61,6 +63,7 @@ class LedgerWalk:
         self.person_acted = False
         self._most: dict[str, tuple[int, int]] = {}
         self.red: dict[str, str] = {}
+        self.moves: dict[str, ev.SetBackIntended] = {}
 
     def take(self, event: ev.Event) -> Iterator[Wrong]:
         rule = _RULES.get(type(event))
@@ -117,6 +120,9 @@ class LedgerWalk:
     def attempt_started(self, event: ev.AttemptStarted) -> Iterator[Wrong]:
         task, rules = event.task, self.rules_of(event.task)
         self.live.add(task)
+        self.of(task).is_done = False
+        if not event.delivers:
+            self.of(task).at = ""
         if not event.delivers:
             yield from self._halts(task, "it starts")
             yield from self._in_its_way(task, rules)
@@ -180,7 +186,7 @@ class LedgerWalk:
     def merged(self, event: ev.Merged) -> Iterator[Wrong]:
         """A mend of CI that changed nothing leaves what is tracked, and what was tried."""
         now = self.of(event.task)
-        now.merged = True
+        now.merged, now.at = True, event.commit or event.head
         if event.commit or now.milestone is not M.FIXING_CI:
             now.causes, now.verdict = [], ""
         yield from ()
@@ -207,6 +213,36 @@ class LedgerWalk:
             self.sent.add(key)
         now.pushed = event.commit
         yield from self._move(now, M.PUSHED_TO_CI)
+
+    def push_lost(self, event: ev.PushLost) -> Iterator[Wrong]:
+        """Whoever pushed it may push it again, as someone took it out."""
+        now = self.of(event.task)
+        if event.commit != now.pushed:
+            yield "pushes", f"{event.commit[:12]} is lost, and {now.pushed[:12] or 'nothing'} was pushed"
+        self.sent.discard((self.repos.get(event.task, ""), now.branch, event.commit))
+        now.pushed = ""
+
+    def removal_decided(self, event: ev.RemovalDecided) -> Iterator[Wrong]:
+        if event.what == "put_back":
+            self.sent = {key for key in self.sent if key[0] != event.repo}
+        yield from ()
+
+    def set_back_intended(self, event: ev.SetBackIntended) -> Iterator[Wrong]:
+        self.moves[event.repo] = event
+        for name in event.left:
+            if name in self.live or self.of(name).is_done:
+                yield "pushes", f"{name} is to be left out while it is at work, or DONE"
+
+    def head_moved(self, event: ev.HeadMoved) -> Iterator[Wrong]:
+        """What was pushed with a commit that is not in the branch any more counts for nothing."""
+        move = self.moves.get(event.repo)
+        if move is None or (move.head, move.tip) != (event.before, event.head):
+            return
+        for name, now in self.ledgers.items():
+            is_out = name in move.left or (now.at in move.gone and not now.is_done)
+            if is_out and self.repos.get(name, "") == event.repo:
+                now.pushed = now.at = ""
+        yield from ()
 
     # --- CI ---------------------------------------------------------------------------------------------------------
 
@@ -378,6 +414,7 @@ class LedgerWalk:
     def requeued(self, event: ev.TaskRequeued) -> Iterator[Wrong]:
         self.live.discard(event.task)
         now = self.of(event.task)
+        now.is_done = False
         if event.by_person:
             self.person_acted, now.fixes = True, 0
         if now.milestone is M.DONE:
@@ -386,6 +423,7 @@ class LedgerWalk:
 
     def settled(self, event: ev.TaskSettled) -> Iterator[Wrong]:
         self.live.discard(event.task)
+        self.of(event.task).is_done = event.status is TaskStatus.DONE
         if event.status is not TaskStatus.DONE:
             return
         self.holders.pop(event.task, None)
@@ -436,6 +474,10 @@ _RULES: dict[type[ev.Event], Callable[[LedgerWalk, Any], Iterator[Wrong]]] = {
     ev.Merged: LedgerWalk.merged,
     ev.PushIntended: LedgerWalk.push_intended,
     ev.Pushed: LedgerWalk.pushed,
+    ev.PushLost: LedgerWalk.push_lost,
+    ev.RemovalDecided: LedgerWalk.removal_decided,
+    ev.SetBackIntended: LedgerWalk.set_back_intended,
+    ev.HeadMoved: LedgerWalk.head_moved,
     ev.CiSeen: LedgerWalk.ci_seen,
     ev.CiJudged: LedgerWalk.ci_judged,
     ev.CiWaived: LedgerWalk.waived,

@@ -126,13 +126,13 @@ def _somebody_first() -> None:
     """Just before the first push of a run, and before the one that comes after it, somebody pushes."""
     real = GitRemote.push
 
-    async def push(self: GitRemote, commit: str, branch: str) -> PushOutcome:
+    async def push(self: GitRemote, commit: str, branch: str, onto: str = "") -> PushOutcome:
         ground = Ground(Path(self.address))
         theirs = [one for one in ("theirs.txt", "more.txt") if one in ground.files(ground.tip("main"))]
         ours = any(one.startswith("out/") for one in ground.files(ground.tip("main")))
         if branch == "main" and (not theirs or (ours and len(theirs) == 1)):
             ground.commit("main", "more.txt" if theirs else "theirs.txt", "theirs\n")
-        return await real(self, commit, branch)
+        return await real(self, commit, branch, onto)
 
     setattr(GitRemote, "push", push)  # noqa: B010
 

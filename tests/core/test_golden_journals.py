@@ -10,11 +10,12 @@ import pytest
 
 from checker.invariants import Seen, broken
 from ganger.core import events as ev
-from ganger.core.events import hosts
+from ganger.core.events import hosts, removals
 from ganger.core.model.records import RunState
 from ganger.core.sentences import notable
 from ganger.core.state.apply import apply
 from ganger.core.state.projection import state_text
+from ganger.core.vocabulary import TaskStatus
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 JOURNALS = sorted(path.name.removesuffix(".jsonl") for path in GOLDEN.glob("journal-*.jsonl"))
@@ -120,3 +121,13 @@ def test_the_journal_of_a_revert_that_conflicted_has_it_done_by_the_worker() -> 
     hows = [row.event.how for row in rows if isinstance(row.event, ev.RevertChosen)]
     assert hows == ["ganger", "worker"] and [type(row.event) for row in rows].count(ev.RevertFailed) == 1
     assert state.tasks["a"].detail.startswith("reverted as ") and broken(rows, Seen()) == []
+
+
+def test_the_journal_of_a_commit_that_was_taken_out_ends_without_it() -> None:
+    """D17 T19: one of three in a push was removed and left out; the others are proved by what the branch was at."""
+    state, rows = state_of("journal-removed"), list(told("journal-removed"))
+    (removed,) = [row.event for row in rows if isinstance(row.event, ev.CommitsRemoved)]
+    assert {name for name, task in state.tasks.items() if task.status is not TaskStatus.DONE} == set(removed.tasks)
+    kinds = [row.event for row in rows if type(row.event).__module__ == removals.__name__]
+    assert len({type(one) for one in kinds}) == 4 and all(notable.sentence(one) for one in kinds)
+    assert state.removals == {} and broken(rows, Seen()) == []

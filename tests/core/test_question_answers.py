@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,10 @@ from ganger.core.control import reviews
 from ganger.core.control.answers import CASCADE, OPTIONS, PACKAGES, PACKAGES_SIGNAL, REFS, REQUEST, given
 from ganger.core.control.commands import act
 from ganger.core.control.questions import answers_of, chosen
+from ganger.core.control.removals import REMOVED
 from ganger.core.control.worker_commands import SKIPPED
 from ganger.core.delivery.upstream import culprit_of, question as cascade_question
-from ganger.core.model.ledger import RepoRules, RepoVerdict
+from ganger.core.model.ledger import Delivery, RepoRules, RepoVerdict
 from ganger.core.model.records import Policy, RunState, TaskSpec
 from ganger.core.money.budgets import budget_named
 from ganger.core.state.apply import apply
@@ -128,6 +130,17 @@ def closed(run: Run) -> None:
     run.ask(REQUEST, "other", OPTIONS[REQUEST])
 
 
+def removed(run: Run) -> None:
+    run.start("other")
+    run.record(
+        ev.CommitsRemoved("app", SHA, ("other",)),
+        ev.TaskSettled("other", TaskStatus.BLOCKED, "removed", BlockReason.EXTERNAL, final=False),
+    )
+    change = replace(run.state.tasks["other"], merged=SHA, delivery=Delivery(repo="app", commit=SHA, pending=True))
+    run.state.tasks["other"] = change
+    run.ask(REMOVED, "other", OPTIONS[REMOVED])
+
+
 def hinted(state: RunState, name: str) -> str:
     return "".join(state.tasks[name].hints)
 
@@ -139,6 +152,16 @@ EFFECTS: dict[str, tuple[Callable[[Run], None], int, Callable[[RunState], bool]]
     "packages: they are right again": (lacking, 1, lambda s: s.tasks["other"].status is P),
     "request: once more": (closed, 1, lambda s: s.tasks["other"].status is P),
     "request: leave it out": (closed, 2, lambda s: s.tasks["other"].detail == SKIPPED),
+    "removed: leave it out": (
+        removed,
+        1,
+        lambda s: s.tasks["other"].detail == SKIPPED and s.removals["app"].leaves_out,
+    ),
+    "removed: put it back": (
+        removed,
+        2,
+        lambda s: s.tasks["other"].status is P and not s.removals and s.tips["app"] == SHA,
+    ),
     "review: approve": (reviewed, 1, lambda s: _delivery(s) == "approved" and s.tasks["other"].status is P),
     "cascade: revert": (
         red_and_over,

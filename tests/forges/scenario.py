@@ -83,8 +83,8 @@ class Row:
     `fixes_of` what CI's red cost them (nothing; -1: whatever). `most`: so many pushes at the most, instead of
     exactly `pushed`. `concurrency`: so many workers at a time, instead of one per task up to 8. `pace`: so many seconds
     each attempt of that task takes. `metadata` is that of tasks, by name. `base` are more files of the project.
-    `doing` is what attempts of `a` do instead, by number.
-    each attempt of that task takes. `behind`: which tasks a task depends on. `check`: the program that verifies.
+    `doing` is what attempts of `a` do instead, by number. `behind`: which tasks a task depends on. `check`: the program
+    that verifies.
     """
 
     name: str
@@ -258,6 +258,27 @@ class Scene:
             case "cut", _, words:
                 branch, _, count = words.partition(" ")
                 self.world.cut(branch or "main", int(count or 1))
+            case "when", _, words:
+                count, _, then = words.partition(" ")
+                if self.world.own >= int(count):
+                    self.act(then, server)
+                else:
+                    later = self.world.meanwhile.setdefault(self.world.looks + 1, [])
+                    later.append(lambda: self.act(what, server))
+            case "drop", _, words:
+                branch, _, above = words.partition(" ")
+                self.world.drop(branch, int(above))
+            case "uncut", _, branch:
+                self.world.uncut(branch or "main")
+            case "await", _, text:
+                assert self.made is not None
+                until(lambda: self.made is not None and self.made.find(ev.QuestionAsked))
+                self.act(f"decide {text}", server)
+            case "decide", _, text:
+                assert self.made is not None
+                for one in [q for q in self.made.state().questions.values() if q.answer is None]:
+                    said = self.made.ganger("answer", one.id, text)
+                    assert said.returncode == 0, said.stdout + said.stderr
             case "delete", _, branch:
                 assert self.world.delete_branch(branch), branch
             case "protect", _, words:

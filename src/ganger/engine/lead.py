@@ -361,7 +361,7 @@ class Lead:
         if self.order.waits and finish.run_status is RunStatus.ABORTED and not finish.question and awaiting(self.state):
             await self._await_people()
             return
-        if self._branches and await self._branches.has_heard_reviews():
+        if self._branches and (await self._branches.has_set_back() or await self._branches.has_heard_reviews()):
             return
         events: list[ev.Event] = list(moot(self.state))
         if finish.question and not any(q.kind == "budget" and q.answer is None for q in self.state.questions.values()):

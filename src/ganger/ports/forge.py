@@ -58,8 +58,8 @@ class Remote(Protocol):
     async def fetch(self, branch: str) -> str:
         """Fetches the branch's commits; returns its tip, or an empty text."""
 
-    async def push(self, commit: str, branch: str) -> PushOutcome:
-        """Pushes a commit to the branch. Safe to repeat."""
+    async def push(self, commit: str, branch: str, onto: str = "") -> PushOutcome:
+        """Pushes a commit to the branch. Safe to repeat. `onto` is a commit below it: only if the branch is there."""
 
     async def remove(self, commit: str, branch: str) -> bool:
         """Removes the branch if it is at exactly this commit; returns whether it is gone now."""

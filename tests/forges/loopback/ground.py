@@ -191,6 +191,13 @@ class Ground:
         """The branch is forced back, without its last commits (along first parents)."""
         return self.move(branch, self.git("rev-parse", f"refs/heads/{branch}~{count}"))
 
+    def drop(self, branch: str, above: int) -> float:
+        """The branch without that one commit, with what is above it as new commits."""
+        tip = self.git("rev-parse", f"refs/heads/{branch}~{above + 1}")
+        for commit in self.git("rev-list", "--reverse", f"{branch}~{above}..{branch}").splitlines():
+            tip = self._on(tip, commit)
+        return self.move(branch, tip)
+
     def delete(self, branch: str) -> bool:
         there = bool(self.tip(branch))
         if there:
@@ -212,10 +219,14 @@ class Ground:
     def _rebased(self, branch: str, onto: str) -> str:
         tip = self.tip(onto)
         for commit in self.git("rev-list", "--reverse", "--no-merges", f"{tip}..{self.tip(branch)}").splitlines():
-            # With the commit's parent as its own, what is there already differs from it as it shall.
-            there = self.git("commit-tree", f"{tip}^{{tree}}", "-p", f"{commit}^", "-m", "there already")
-            tree = self.joined(there, commit)
-            if not tree:
+            tip = self._on(tip, commit)
+            if not tip:
                 return ""
-            tip = self.git("commit-tree", tree, "-p", tip, "-m", self.git("log", "-1", "--format=%B", commit))
         return tip
+
+    def _on(self, tip: str, commit: str) -> str:
+        # With the commit's parent as its own, what is there already differs from it as it shall.
+        there = self.git("commit-tree", f"{tip}^{{tree}}", "-p", f"{commit}^", "-m", "there already")
+        tree = self.joined(there, commit)
+        message = self.git("log", "-1", "--format=%B", commit)
+        return self.git("commit-tree", tree, "-p", tip, "-m", message) if tree else ""

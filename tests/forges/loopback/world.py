@@ -551,6 +551,19 @@ class World:
             self.sync()
             return self.ground.tip(branch)
 
+    def drop(self, branch: str, above: int) -> None:
+        """Someone rewrites the branch without one commit, above which there are so many others."""
+        with self.lock:
+            self.forced.add(self.ground.drop(branch, above))
+            self.sync()
+
+    def uncut(self, branch: str) -> None:
+        """Someone puts back what was forced out last."""
+        with self.lock:
+            was = next(push.before for push in reversed(self.ground.pushes()) if push.at in self.forced)
+            self.forced.add(self.ground.move(branch, was))
+            self.sync()
+
     def delete_branch(self, branch: str) -> bool:
         with self.lock:
             for asked in self.asked:

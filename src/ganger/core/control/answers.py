@@ -10,14 +10,14 @@ from dataclasses import replace
 
 from ganger.core import events as ev
 from ganger.core.command_result import Effect, counted
-from ganger.core.control import reviews
+from ganger.core.control import removals, reviews
 from ganger.core.control.questions import answer
+from ganger.core.control.removals import REMOVED, left_out
 from ganger.core.control.revert_offers import ESCALATED, FATAL
 from ganger.core.control.reverts import answer_red
-from ganger.core.control.worker_commands import REASSIGNED, SKIPPED
+from ganger.core.control.worker_commands import REASSIGNED
 from ganger.core.delivery.upstream import BOTH, REVERT, culprit_of
 from ganger.core.model.records import Question, RunState
-from ganger.core.planning.dependents import behind_failed
 from ganger.core.planning.repos import shown
 from ganger.core.scheduling.accounts import answer_account
 from ganger.core.scheduling.resume import bring_back, but, close_questions
@@ -34,6 +34,7 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
     REFS: (WAS_ME, WAS_NOT_ME),
     PACKAGES: (REINSTALLED,),
     REQUEST: (ONCE_MORE, LEAVE_OUT),
+    REMOVED: (removals.LEAVE_REMOVED, removals.PUT_BACK),
 }
 # What an attempt that met changed packages is known by.
 PACKAGES_SIGNAL = "packages changed"
@@ -136,18 +137,6 @@ def _request(state: RunState, question: Question, text: str, now: float) -> Effe
     return Effect(said, (*close_questions(state, name, text), *back))
 
 
-def left_out(state: RunState, name: str, text: str) -> tuple[ev.Event, ...]:
-    """A settled task that a person does not want any more, with what needs it and what it holds."""
-    task = state.tasks[name]
-    blocked = [
-        ev.TaskSettled(b, TaskStatus.BLOCKED, f"it waits for {name}, which was skipped", BlockReason.DEPENDENCY_FAILED)
-        for b in behind_failed(state, name)
-    ]
-    settled = ev.TaskSettled(name, TaskStatus.BLOCKED, SKIPPED, BlockReason.PAUSED)
-    freed = [ev.RepoUnlocked(state.specs[name].repo, SKIPPED, (name,), lifts=False)] if task.locked else []
-    return (*close_questions(state, name, text), settled, *freed, *blocked)
-
-
 _ACTS: Mapping[str, Callable[[RunState, Question, str, float], Effect]] = {
     REFS: _refs,
     PACKAGES: _packages,
@@ -155,4 +144,5 @@ _ACTS: Mapping[str, Callable[[RunState, Question, str, float], Effect]] = {
     REQUEST: _request,
     ESCALATED: answer_red,
     FATAL: answer_red,
+    REMOVED: removals.answer_removal,
 }

@@ -14,6 +14,7 @@ from ganger.core import events as ev
 from ganger.core.command_result import Effect, Refusal as Refusal, counted, number_of, task_named, text_of
 from ganger.core.control import answers, reviews, worker_commands
 from ganger.core.control.questions import chosen, find_question as find_question
+from ganger.core.control.removals import is_skipped as is_skipped, left_out
 from ganger.core.control.worker_commands import SKIPPED as SKIPPED
 from ganger.core.model.records import RunState
 from ganger.core.planning.dependents import behind_failed
@@ -147,15 +148,7 @@ def _skip(state: RunState, data: Mapping[str, object], _now: float) -> Effect:
         return Effect(f"{name} is left out already; ganger retry {name} takes it in again")
     behind = behind_failed(state, name)
     also = f", and so are {counted(len(behind), 'task')} that need it" if behind else ""
-    return Effect(
-        f"{name} is left out{also}; ganger retry {name} takes it in again", answers.left_out(state, name, "skipped")
-    )
-
-
-def is_skipped(state: RunState, name: str) -> bool:
-    """Left out by a person: it stays so until a person takes it in again, also in a later lead."""
-    task = state.tasks[name]
-    return task.block_reason is BlockReason.PAUSED and task.detail == SKIPPED
+    return Effect(f"{name} is left out{also}; ganger retry {name} takes it in again", left_out(state, name, "skipped"))
 
 
 # --- repositories ------------------------------------------------------------------------------------------------

@@ -17,7 +17,8 @@ NEW_TIP = "empty_commit"
 CANCEL, STUCK = "cancel", "stuck"
 # Causes that use up none of a task's `retriggers`: nobody is to blame that CI judged nothing, or the change differs.
 MEND, SUPERSEDED = "mend_", "superseded_"
-# What stands in the way of every push to the branch: one task asks about it, for all.
+# What stands in the way of every push to the branch: one task asks about it, for all. What earlier versions said of
+# commits that were taken out of it is in their journals.
 TAKEN_OUT, PUSH_REFUSED, BASE_RED, UNREAD_WORKFLOW = FOR_ALL = (
     *("taken out", "push refused", "base red", "workflow unread"),
 )
@@ -53,7 +54,7 @@ def _awaits_verdict(state: RunState, name: str) -> bool:
     now = _delivery(state, name)
     rules = state.repos.get(state.specs[name].repo)
     follows = rules is not None and rules.follows_ci
-    return follows and not needs_tip(now) and not now.needs_no_ci and not now.waits_for
+    return follows and bool(now.commit) and not needs_tip(now) and not now.needs_no_ci and not now.waits_for
 
 
 def waiting(state: RunState, repo: str) -> list[str]:

@@ -87,6 +87,12 @@ from ganger.core.events.people import (
     SettingsChanged as SettingsChanged,
     StopRequested as StopRequested,
 )
+from ganger.core.events.removals import (
+    CommitsRemoved as CommitsRemoved,
+    PushLost as PushLost,
+    RemovalDecided as RemovalDecided,
+    SetBackIntended as SetBackIntended,
+)
 from ganger.core.events.requests import (
     LandedUnjudged as LandedUnjudged,
     MergeIntended as MergeIntended,
@@ -415,7 +421,11 @@ Event = (
     | PushIntended
     | Pushed
     | PushRefused
+    | PushLost
     | RebaseIntended
+    | CommitsRemoved
+    | RemovalDecided
+    | SetBackIntended
     | HeadMoved
     | HalfJudged
     | CulpritFound
@@ -509,6 +519,7 @@ AttemptEvent = (
     | PushIntended
     | Pushed
     | PushRefused
+    | PushLost
     | CiSeen
     | CiJudged
     | CiWaived

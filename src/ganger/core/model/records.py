@@ -276,12 +276,26 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class Rebase:
-    """The branch is about to move, or last moved, from `head` to the same commits without merges (`tip`); `commits`
-    are pairs of old and new commit."""
+    """The branch is about to move, or moved last, from `head` to `tip`, which does not build on it. `commits` are pairs
+    of what each was and is. `sets_back`: to what the remote's branch is at; then `gone` are the commits it does not
+    hold, and `left` the tasks that are left out."""
 
     head: str
     tip: str
     commits: tuple[tuple[str, str], ...]
+    sets_back: bool = False
+    gone: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """Commits of `tasks` were taken out of the remote's branch, which was at `tip` then. `leaves_out`: a person has
+    decided that they stay out, and the run's branch is to be set back."""
+
+    tip: str
+    tasks: tuple[str, ...]
+    leaves_out: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -456,6 +470,7 @@ class RunState:
     heads: dict[str, str] = field(default_factory=dict)
     intents: dict[str, Intent] = field(default_factory=dict)
     rebases: dict[str, Rebase] = field(default_factory=dict)
+    removals: dict[str, Removal] = field(default_factory=dict)
     parked: set[str] = field(default_factory=set)
     level_of: dict[str, int] = field(default_factory=dict)
     level_open: dict[int, int] = field(default_factory=dict)

@@ -50,23 +50,23 @@ def back_beside(state: RunState, name: str, why: str, answer: str = "") -> list[
 
 def after_push(state: RunState, repo: str) -> list[ev.Event]:
     """The branch takes pushes: nothing blocks the others any more."""
-    back = [n for n in state.by_rank if state.specs[n].repo == repo and _is_parked(state.tasks[n])]
     why = "the branch takes pushes again"
     events: list[ev.Event] = []
-    for name in back:
+    for name in parked(state, repo):
         if state.tasks[name].block_reason is BlockReason.EXTERNAL:
             events += [*close_questions(state, name, why), ev.TaskRequeued(name, why)]
     return events
 
 
+def parked(state: RunState, repo: str) -> list[str]:
+    """Deliveries that wait for what stands in the way of others as well."""
+    return [name for name in state.by_rank if state.specs[name].repo == repo and _is_parked(state.tasks[name])]
+
+
 def _beside(state: RunState, name: str) -> list[str]:
     """Deliveries of the same repository that cannot continue without it: its change keeps their branch red, or its
     question concerns them as well."""
-    return [
-        other
-        for other in state.by_rank
-        if other != name and state.specs[other].repo == state.specs[name].repo and _is_parked(state.tasks[other])
-    ]
+    return [other for other in parked(state, state.specs[name].repo) if other != name]
 
 
 def _is_parked(task: TaskState) -> bool:

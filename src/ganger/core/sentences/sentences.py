@@ -13,6 +13,12 @@ _SHORT = 12
 _MOST_LISTED = 6
 _PUSHED = {"found": "is on", "together": "was pushed, together with others, to"}
 
+_REMOVAL = {
+    "leave_out": "stays out",
+    "put_back": "is to be pushed again",
+    "restored": "is in it again",
+}
+
 
 def delivery_sentence(event: object) -> str:
     """Empty for what is no event of delivery."""
@@ -25,9 +31,18 @@ def delivery_sentence(event: object) -> str:
             return f"{task}: {commit[:_SHORT]} {_PUSHED.get(how, 'was pushed to')} {branch}"
         case ev.PushRefused(task=task, commit=commit, why=why):
             return f"{task}: the push of {commit[:_SHORT]} was refused: {why}"
+        case ev.PushLost(task=task, commit=commit):
+            return f"{task}: {commit[:_SHORT]} is no longer in the remote's branch"
         case ev.RebaseIntended(repo=repo, onto=onto, commits=commits):
             count = f"{len(commits)} commit{'s' if len(commits) != 1 else ''}"
             return f"{repo or 'the project'}: {count} of the run's branch to be put on {onto[:_SHORT]}"
+        case ev.CommitsRemoved(repo=repo, tasks=tasks):
+            whose = f" of {', '.join(tasks)}" if tasks else ""
+            return f"{repo or 'the project'}: commits{whose} were taken out of the remote's branch"
+        case ev.RemovalDecided(repo=repo, what=what):
+            return f"{repo or 'the project'}: what was taken out of the remote's branch {_REMOVAL.get(what, what)}"
+        case ev.SetBackIntended(repo=repo, tip=tip):
+            return f"{repo or 'the project'}: the run's branch is to be set back to {tip[:_SHORT]}"
         case ev.HeadMoved(repo=repo, head=head, why=why):
             return f"{repo or 'the project'}: the run's branch is at {head[:_SHORT]}: {why}"
         case ev.CiSeen(task=task, sha=sha, finding=finding, why=why, passed=passed, total=total):

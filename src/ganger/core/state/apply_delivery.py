@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ganger.core.events import delivery as ev, requests as rq
+from ganger.core import events as ev
+from ganger.core.events import requests as rq
 from ganger.core.model.ci import is_sha, mark
 from ganger.core.model.ledger import (
     NO_RULES,
@@ -24,6 +25,7 @@ from ganger.core.model.ledger import (
     missing,
 )
 from ganger.core.model.records import Rebase, RunState, TaskState
+from ganger.core.state.apply_removals import REMOVAL_CHANGES, forget_undecided, set_back
 
 _MOST_FACTS = 200
 
@@ -127,6 +129,7 @@ def _pushed(state: RunState, name: str, task: TaskState, event: ev.Pushed, at: s
     if rules.style == "branch" and event.branch == rules.branch and event.how != "together":
         # Who goes with another's push may take up a tip that is not the newest.
         state.tips[rules.name] = event.commit
+        forget_undecided(state, rules.name)
     now = replace(old, pushed=event.commit, pushed_at=at, pushes=old.pushes + (event.how == "pushed"))
     now = _moved(now, Milestone.PUSHED_TO_CI, "push_complete", at)
     if now.request is not None and event.branch == now.request.branch:
@@ -136,6 +139,12 @@ def _pushed(state: RunState, name: str, task: TaskState, event: ev.Pushed, at: s
 
 def _push_refused(_s: RunState, _n: str, task: TaskState, event: ev.PushRefused, at: str) -> TaskState:
     return noted(task, at, "remote", f"push refused: {event.why}", event.commit)
+
+
+def _push_lost(_s: RunState, _n: str, task: TaskState, event: ev.PushLost, at: str) -> TaskState:
+    old = task.delivery or Delivery()
+    now = replace(_anew(old), commit=old.own, pushed="", branch="", pending=True)
+    return replace(task, delivery=_with(now, at, "remote", "no longer in the branch", event.commit))
 
 
 def noted(task: TaskState, at: str, source: str, what: str, commit: str = "") -> TaskState:
@@ -357,6 +366,7 @@ DELIVERY_CHANGES: dict[type, Callable[[RunState, str, TaskState, Any, str], Task
     ev.PushIntended: _push_intended,
     ev.Pushed: _pushed,
     ev.PushRefused: _push_refused,
+    ev.PushLost: _push_lost,
     ev.CiSeen: _ci_seen,
     ev.CiJudged: _ci_judged,
     ev.CiWaived: _ci_waived,
@@ -386,6 +396,8 @@ def delivery_misfit(task: TaskState, event: object) -> str:
             return "" if is_sha(event.commit) else f"{event.commit!r} names no commit"
         case ev.Pushed():
             return "" if event.commit == now.commit else f"{event.commit[:12]} was not to be pushed"
+        case ev.PushLost():
+            return "" if event.commit == now.pushed else f"{event.commit[:12]} is not what was pushed"
         case ev.CiSeen():
             other = [run.id for run in event.runs if run.sha != event.sha]
             return f"run {other[0]} is of another commit" if other else _of_tracked(now, event.sha)
@@ -453,6 +465,9 @@ def _head_moved(state: RunState, event: ev.HeadMoved, at: str) -> None:
     rebase = state.rebases.get(event.repo)
     if rebase is None or (rebase.head, rebase.tip) != (event.before, event.head):
         return
+    if rebase.sets_back:
+        set_back(state, event.repo, rebase, at)
+        return
     places = dict(rebase.commits)
     for name, task in state.tasks.items():
         if state.specs[name].repo == event.repo and places.keys() & {task.merged, *_merges_of(task)}:
@@ -518,6 +533,7 @@ def _target_judged(state: RunState, event: ev.TargetJudged, _at: str) -> None:
 
 
 CHAIN_CHANGES: dict[type, Callable[[RunState, Any, str], None]] = {
+    **REMOVAL_CHANGES,
     ev.TargetJudged: _target_judged,
     ev.HalfJudged: _half_judged,
     ev.CulpritFound: _culprit_found,

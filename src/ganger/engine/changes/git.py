@@ -13,15 +13,18 @@ from pathlib import Path
 from ganger.contracts.parser import neutralise
 from ganger.contracts.task_result import TaskResult
 from ganger.core import events as ev
+from ganger.core.control.removals import skipped_need
 from ganger.core.model.records import ChangeRecord
 from ganger.core.names import prompt_file
 from ganger.core.scheduling.quota import after_success
 from ganger.core.state.indexes import is_delivering
-from ganger.core.vocabulary import FailureClass, TaskStatus
+from ganger.core.vocabulary import BlockReason, FailureClass, TaskStatus
 from ganger.engine.attempt_context import Failed, Lost, RunningAttempt
+from ganger.engine.attempt_outcome import Waits
 from ganger.engine.change_strategy import FoundWork, Reader
 from ganger.engine.delivery.deliver import Delivering
 from ganger.engine.delivery.reviews.review import Reviewing
+from ganger.engine.delivery.shared_push import NoLongerMerged
 from ganger.engine.merging.commit_messages import MadeBy, change_message, wip_message
 from ganger.engine.merging.merge_queue import MergeQueue, Outcome, Red, Waiting
 from ganger.engine.merging.reverting import Reverting
@@ -63,6 +66,7 @@ class GitChanges:
 
     async def enter(self) -> Path:
         now = self.case.now
+        await self.merging.set_back()
         remade = bool(now.continued) and now.remade
         work = now.saved if remade and not now.saved_refused else ""
         place = await self.repository.place(self.case.task, self._home, work)
@@ -127,6 +131,8 @@ class GitChanges:
         case = self.case
         case.gate.check()
         reverts = self.reverting.is_due
+        if self.delivering is not None and not reverts and (need := skipped_need(case.state, case.task)):
+            raise Waits(BlockReason.DEPENDENCY_FAILED, f"it waits for {need}, which was skipped")
         if reverts and case.now.step == "deliver":
             await self.reverting.make()
         change = case.now.change
@@ -158,8 +164,12 @@ class GitChanges:
         return await asyncio.to_thread(checks.explained, verdict, name, log, None)
 
     async def _deliver(self) -> None:
-        if self.delivering is not None and self.case.now.status is not TaskStatus.DONE:
+        if self.delivering is None or self.case.now.status is TaskStatus.DONE:
+            return
+        try:
             await self.delivering.run()
+        except NoLongerMerged:
+            await self._to_the_branch()
 
     def _heed(self, outcome: Outcome, change: ChangeRecord) -> None:
         if isinstance(outcome, Conflict):

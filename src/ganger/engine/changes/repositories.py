@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 from collections.abc import Sequence
 
@@ -21,7 +22,7 @@ from ganger.engine.delivery.shared_push import Train
 from ganger.engine.merging.merge_queue import MergeQueue, Spawn
 from ganger.engine.merging.push_queue import PushQueue
 from ganger.engine.resources.run_resources import Doorbell, RunResources
-from ganger.engine.stop_guard import StopGuard
+from ganger.engine.stop_guard import StopGuard, Stopped
 
 
 class Repositories:
@@ -97,6 +98,16 @@ class Repositories:
             return False
         before = self.state.last_seq
         await asyncio.gather(*(watch.look_once_more() for watch in self._reviews.values()))
+        return self.state.last_seq != before
+
+    async def has_set_back(self) -> bool:
+        """For a lead that is about to end: whether a branch was to be set back, and something is on record since."""
+        if self.state.stopping or self.state.draining:
+            return False
+        before = self.state.last_seq
+        with contextlib.suppress(Stopped):
+            for merging in self._merging.values():
+                await merging.set_back()
         return self.state.last_seq != before
 
     def nudge(self, repo: str) -> None:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from ganger.core import events as ev
 from ganger.core.control.reverted import reverted
 from ganger.core.delivery.expected_ci import NOT_EXPECTED
-from ganger.core.delivery.shared_pushes import BASE_RED, PUSH_REFUSED, TAKEN_OUT
+from ganger.core.delivery.shared_pushes import BASE_RED, PUSH_REFUSED
 from ganger.core.model.ci import Ci, Finding, chosen
 from ganger.core.model.ledger import CI, MIRRORED
 from ganger.core.scheduling.quota import after_success
@@ -36,15 +36,11 @@ from ganger.engine.delivery.requests.merge import MergedBranch, RequestMerging
 from ganger.engine.delivery.requests.queue import RequestLine
 from ganger.engine.delivery.reviews.forge_review import ForgeReviewing
 from ganger.engine.delivery.reviews.review import Reviewing
-from ganger.engine.delivery.shared_push import TakenOut, Train
+from ganger.engine.delivery.shared_push import NoLongerPushed, TakenOut, Train
 from ganger.engine.delivery.status_comment import StatusComment
 from ganger.engine.merging.push_queue import PushFailed
 from ganger.engine.resources.run_resources import one_line
 from ganger.errors import ForgeDenied, ForgeError
-
-_TAKEN_OUT_THEN = (
-    "it stays out, and nothing on top of it is pushed: put it back there, or begin a new run for what is left"
-)
 
 
 class Delivering:
@@ -77,7 +73,8 @@ class Delivering:
         except ForgeDenied as denied:
             raise self.at.outside("forge refuses", f"{denied.message}. {denied.hint}".strip()) from denied
         except TakenOut as gone:
-            raise self.at.outside_for_all(TAKEN_OUT, f"{gone.message}; {_TAKEN_OUT_THEN}") from gone
+            assert self.train is not None
+            raise self.train.ask(self.at.case.task, gone) from gone
         except PushFailed as refused:
             told = self.at.outside if self.train is None else self.at.outside_for_all
             raise told(PUSH_REFUSED, refused.message) from refused
@@ -111,12 +108,8 @@ class Delivering:
             await self.merging.notice()
             await self.merged_branch.remove()
         await self.pushing.push()
-        await self.requests.open()
-        if self.at.rules.follows_ci and not self._is_proved():
-            await self._follow()
-        if MIRRORED in self.at.rules.completion and self.at.rules.mirror_command:
-            await self._mirror()
-        await self._require_on_remote()
+        while not await self._is_there_and_proved():
+            await self.pushing.push()
         await self.requests.renew()
         await self.requests.ready()
         await self.remarks.show()
@@ -125,6 +118,19 @@ class Delivering:
         if self.at.now.revert is None:
             await self.reviewing.require(self.at.now.commit, when="after")
         await self.on_forge.after_review()
+
+    async def _is_there_and_proved(self) -> bool:
+        """False where its tip was taken out of the branch meanwhile, and another one is to be pushed."""
+        try:
+            await self.requests.open()
+            if self.at.rules.follows_ci and not self._is_proved():
+                await self._follow()
+            if MIRRORED in self.at.rules.completion and self.at.rules.mirror_command:
+                await self._mirror()
+            await self._require_on_remote()
+        except NoLongerPushed:
+            return False
+        return True
 
     def _is_proved(self) -> bool:
         now = self.at.now
@@ -137,15 +143,21 @@ class Delivering:
         if self.merging.request is not None:
             # Whoever lands it looks at its branch as well.
             return
+        if await self._is_on_remote():
+            return
+        if self.train is not None:
+            await self.train.lose(self.at)
         now, remote = self.at.now, self.at.outlet.place_of(self.at.now.branch)
-        there = await self.at.sending.patiently(
+        why = f"{now.commit[:12]} was pushed to {now.branch} of {remote.address} and is not there any more"
+        raise self.at.outside("gone from the remote", f"{why}; somebody took it away")
+
+    async def _is_on_remote(self) -> bool:
+        now, remote = self.at.now, self.at.outlet.place_of(self.at.now.branch)
+        return await self.at.sending.patiently(
             self.at.case.task,
             lambda: self.at.unless_stopped(remote.holds(now.commit, now.branch)),
             self.at.rules.ci_sec,
         )
-        if not there:
-            why = f"{now.commit[:12]} was pushed to {now.branch} of {remote.address} and is not there any more"
-            raise self.at.outside("gone from the remote", f"{why}; somebody took it away")
 
     # --- CI ---------------------------------------------------------------------------------------------------------
 
@@ -163,6 +175,9 @@ class Delivering:
             if finding.ci is Ci.GREEN:
                 await self._green(sha, finding)
                 return
+            if self.train is not None and not await self._is_on_remote():
+                # A verdict on what was taken out of the branch is nobody's matter.
+                await self.train.lose(self.at)
             if await self.expected.waived(sha, finding):
                 return
             finding = await self._hidden(sha, finding)

@@ -9,8 +9,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Sequence
+from typing import NoReturn
 
 from ganger.core import events as ev
+from ganger.core.control.answers import OPTIONS
+from ganger.core.control.removals import LEAVE_REMOVED, PUT_BACK, REMOVED, open_question
 from ganger.core.delivery.branch_rules import merge_hint
 from ganger.core.delivery.shared_pushes import culprit, is_at_it, mend, needs_tip, under_way, waiting
 from ganger.core.model.ledger import Delivery
@@ -23,6 +26,7 @@ from ganger.engine.delivery.context import DeliveryContext
 from ganger.engine.merging.commit_messages import join_message, trigger_message
 from ganger.engine.merging.merge_queue import MergeQueue
 from ganger.engine.merging.push_queue import PushFailed, PushQueue
+from ganger.engine.merging.set_back import SetBack
 from ganger.engine.merging.straightening import Straightening
 from ganger.engine.resources.run_resources import one_line
 from ganger.errors import GangerError
@@ -34,9 +38,23 @@ _LOOK_SEC = 1.0
 
 
 class TakenOut(GangerError):
-    """Somebody removed from the branch what this run had pushed: that is a decision, and it is not pushed again."""
+    """Someone removed from the branch what this run had pushed: it is not pushed again unless a person says so.
+
+    `tip` is what the branch is at, `tasks` those whose changes were removed and about whom nobody has decided."""
 
     code = "TAKEN_OUT"
+
+    def __init__(self, message: str, tip: str, tasks: Sequence[str]) -> None:
+        super().__init__(message)
+        self.tip, self.tasks = tip, tuple(tasks)
+
+
+class NoLongerMerged(Exception):
+    """The run's branch was set back to before the task's change: it is merged again."""
+
+
+class NoLongerPushed(Exception):
+    """The tip that was pushed with the task is not in the remote's branch any more: it goes with the next push."""
 
 
 class Train:
@@ -45,7 +63,8 @@ class Train:
         self.state, self.journal = sending.state, sending.tools.journal
         self.repository, self.remote = sending.repository, sending.outlet.remote
         self.rules = self.state.repos[repo]
-        self.straight = Straightening(repo, sending)
+        self.straight, self.back = Straightening(repo, sending), SetBack(repo, sending)
+        self._asks = ("", 0)
         self.rerunning = asyncio.Lock()
         self._departing = asyncio.Lock()
         self._news = asyncio.Event()
@@ -56,9 +75,17 @@ class Train:
 
     async def board(self, at: DeliveryContext) -> None:
         """Returns when what is tracked is on the remote's branch, and CI has something new to judge."""
-        while needs_tip(at.now):
+        while True:
             at.heed()
+            if not at.case.now.merged:
+                raise NoLongerMerged
+            if not needs_tip(at.now):
+                return
             at.require_open_chain()
+            if self.back.due is not None:
+                if not await self._is_kept(at.case.task):
+                    await self.news()
+                continue
             if self._may_go():
                 async with self._departing:
                     if needs_tip(at.now) and self._may_go():
@@ -67,6 +94,34 @@ class Train:
                         continue
             await self._mind_culprit(at.case.task)
             await self.news()
+
+    async def lose(self, at: DeliveryContext) -> NoReturn:
+        """What was pushed with it is no longer in the branch."""
+        if not await self._is_kept(at.case.task):
+            await self.news()
+            at.heed()
+        elif at.now.pushed:
+            await at.case.record(ev.PushLost(at.case.task, at.case.number, at.now.pushed))
+        raise NoLongerPushed
+
+    def ask(self, task: str, gone: TakenOut) -> Waits:
+        """One question for all of the branch: the first task that meets it asks, the others wait for the answer."""
+        known = open_question(self.state, self.repo)
+        by, number = (known.task, 0) if known is not None else self._asks
+        is_asking = by in self.state.running and self.state.tasks[by].attempts == number and by != task
+        if known is not None or is_asking:
+            return Waits(BlockReason.EXTERNAL, f"{gone.message} (asked about {by})")
+        self._asks = (task, self._number(task))
+        # Where there is no branch, nothing can be put on it but everything.
+        options = OPTIONS[REMOVED] if gone.tip else (PUT_BACK,)
+        whose = f"; with it the change of {', '.join(gone.tasks)} is gone" if gone.tasks else ""
+        leave = f"{LEAVE_REMOVED} (the run goes on without it), " if gone.tip else ""
+        by_hand = f"restore it there by hand and ganger retry {task}"
+        text = f"{gone.message}{whose}: {leave}{PUT_BACK} (it is pushed again), or {by_hand}?"
+        removed = ev.CommitsRemoved(self.repo, gone.tip, gone.tasks)
+        return Waits(
+            BlockReason.EXTERNAL, gone.message, question=REMOVED, text=text, options=options, before=(removed,)
+        )
 
     async def news(self) -> None:
         self._news.clear()
@@ -133,29 +188,43 @@ class Train:
                 there = await self.sending.gate.unless_stopped(self.remote.head(self.rules.branch))
                 if await self._found(there):
                     return
-                await self._require_kept(there)
+                if not await self._require_kept(there):
+                    return
                 await self._straighten(there)
                 tip, tree, going = await self._put_together(there)
                 if not going:
                     return
                 outcome = await self._push(tip, tree, going, there)
-                if not isinstance(outcome, Behind):
+                if not isinstance(outcome, Behind) or not await self._require_kept(outcome.head):
                     return
                 await self._take_in(going[0], outcome)
         raise PushFailed(f"{self.rules.branch} of {self.remote.address} moves with every push")
 
-    async def _require_kept(self, there: str) -> None:
-        """A commit of this run that is not below the branch's tip any more was taken out by somebody."""
-        last, branch = self.state.tips.get(self.repo, ""), self.rules.branch
-        if not last or there == last:
-            return
+    async def _is_kept(self, task: str) -> bool:
+        async with self._departing:
+            return await self.sending.patiently(task, self._look, self.rules.ci_sec)
+
+    async def _look(self) -> bool:
+        async with self.merging.turn:
+            there = await self.sending.gate.unless_stopped(self.remote.head(self.rules.branch))
+            return await self._require_kept(there)
+
+    async def _require_kept(self, there: str) -> bool:
+        """A commit of this run that is not below the branch's tip any more was taken out by someone. False: what a
+        person has left out is not out of the run's branch yet."""
+        last, branch, is_due = self.state.tips.get(self.repo, ""), self.rules.branch, self.back.due is not None
+        if not is_due and (not last or there == last):
+            return True
         tip = await self.sending.gate.unless_stopped(self.remote.fetch(branch)) if there else ""
-        if tip and await self.repository.is_ancestor(last, tip):
-            return
+        if tip and is_due and not await self.back.undecided(tip):
+            is_out = await self.back.carry_out(tip)
+            self.ring()
+            return is_out
+        if tip and not is_due and await self.repository.is_ancestor(last, tip):
+            return True
         now = f"is at {tip[:12]} now" if tip else "is gone"
-        raise TakenOut(
-            f"{last[:12]}, which this run had pushed, is no longer in {branch} of {self.remote.address}, which {now}"
-        )
+        what = f"{last[:12]}, which this run had pushed, is no longer in {branch} of {self.remote.address}, which {now}"
+        raise TakenOut(what, tip, await self.back.undecided(tip))
 
     async def _found(self, there: str) -> bool:
         """Whether an earlier push, whose answer nobody heard, is the branch's tip."""
@@ -203,7 +272,9 @@ class Train:
             await self.sending.move(going[0], head, tip, f"CI of {going[0]} runs again")
         self.sending.gate.check()
         known = tip == self.state.tips.get(self.repo)
-        outcome = await self.sending.gate.unless_stopped(self.remote.push(tip, self.rules.branch))
+        # Someone may take it out of the branch in this moment, and a push on top of what is left would bring it back.
+        onto = there if await self._is_in(there, tip) else ""
+        outcome = await self.sending.gate.unless_stopped(self.remote.push(tip, self.rules.branch, onto))
         if isinstance(outcome, Rejected):
             for name in going[:1]:
                 self._tell(name, ev.PushRefused(name, self._number(name), tip, one_line(outcome.why)))

@@ -22,6 +22,7 @@ from ganger.core.scheduling.quota import after_success
 from ganger.core.state.apply_delivery import rules_of
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.merging.push_queue import PushQueue
+from ganger.engine.merging.set_back import SetBack
 from ganger.engine.resources.run_resources import RunResources
 from ganger.engine.stop_guard import StopGuard, Stopped
 from ganger.engine.verification.checks import WhyRed, seconds, step_records, why_red
@@ -91,6 +92,7 @@ class MergeQueue:
         self.censuses = Censuses(tools.checks, self.repository, tools.folder.path)
         self.turn = asyncio.Lock()
         self._spawn, self._numbers, self._sending = spawn, numbers, sending
+        self._back = SetBack(name, sending) if sending is not None else None
         self._queue: dict[str, Waiting] = {}
         self._answers: dict[str, asyncio.Future[Outcome]] = {}
         self._came = asyncio.Event()
@@ -203,6 +205,12 @@ class MergeQueue:
         while any(name in self.state.parked for name in tasks) and not self.state.stopping:
             await self.tools.journal.changed()
 
+    async def set_back(self) -> None:
+        """What a person leaves out is out of the branch before anything else is built on it."""
+        if self._back is not None and self._back.due is not None:
+            async with self.turn:
+                await self._back.at_once()
+
     def stop(self) -> None:
         """Who waits is told to stop; its change is verified and will be merged by the next lead. Those to which the
         branch moves at this moment are answered by that."""
@@ -254,7 +262,9 @@ class MergeQueue:
         self._answer(layers[bad - 1].item, Red(verdict))
 
     async def newest_head(self) -> str:
-        """With what others pushed, where that is simply newer. The caller holds the turn."""
+        """Without what is left out, with what others pushed where that is simply newer. The caller holds the turn."""
+        if self._back is not None:
+            await self._back.at_once()
         head = await self.repository.head()
         return head if self._sending is None else await self._sending.catch_up(self.name, head)
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
+from ganger.core.control.removals import REMOVED
 from ganger.core.control.reviews import REVIEW
 from ganger.core.model.records import Question, RunState
 from ganger.core.money.budgets import budget_named
 from ganger.core.planning.repos import PROJECT
 from ganger.core.scheduling.quota import account_of
+from ganger.core.scheduling.resume import parked
 from ganger.core.state.hosts import waiting
 from ganger.core.times import stamp
 from ganger.core.vocabulary import TaskStatus
@@ -119,7 +121,9 @@ def _behind(state: RunState, question: Question) -> tuple[str, ...]:
     if question.account:
         return tuple(name for name in state.by_rank if _waits_for_account(state, name, question.account))
     found: set[str] = set()
-    queue = [question.task]
+    if question.kind == REMOVED:
+        found.update(name for name in parked(state, state.specs[question.task].repo) if name != question.task)
+    queue = [question.task, *sorted(found)]
     for current in queue:
         for dependent in state.dependents.get(current, ()):
             if dependent not in found and state.tasks[dependent].status is not TaskStatus.DONE:

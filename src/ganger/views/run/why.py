@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from ganger.core.command_result import counted
+from ganger.core.control.removals import open_question
 from ganger.core.control.reviews import FORGE, WANTED
 from ganger.core.delivery.shared_pushes import CANCEL
 from ganger.core.failures.retries import allowed_attempts
@@ -88,6 +89,7 @@ def delivery_blocked(state: RunState, name: str, task: TaskState) -> tuple[str, 
         return f"{name} is BLOCKED (external): {told(host, state.hosts[host])}.", step
     if task.block_reason is BlockReason.EXTERNAL and now.pending:
         step = f"ganger retry {quoted}"
+        asked_of_task = asked_of_task or (None if task.final else open_question(state, state.specs[name].repo))
         if asked_of_task is not None and asked_of_task.options:
             step = f"ganger answer {asked_of_task.id} NUMBER_OR_TEXT"
         return f"{name} is BLOCKED (external){since}: {task.detail.rstrip('.')}.", step

@@ -147,8 +147,8 @@ class GitRemote:
                 raise await self._trouble(call, answer)
             return await asyncio.to_thread(self._git.resolve, f"{kept}^{{commit}}")
 
-    async def push(self, commit: str, branch: str) -> PushOutcome:
-        return await self._push(commit, branch)
+    async def push(self, commit: str, branch: str, onto: str = "") -> PushOutcome:
+        return await self._push(commit, branch, *([_only_at(branch, onto)] if onto else []))
 
     async def replace(self, commit: str, branch: str, expected: str) -> PushOutcome:
         tip = await self.head(branch)
@@ -156,7 +156,7 @@ class GitRemote:
             return Sent(found=True)
         if tip != expected:
             return Behind(tip) if tip else Rejected(f"{branch} no longer exists")
-        return await self._push(commit, branch, f"--force-with-lease={_full(branch)}:{require_object(expected)}")
+        return await self._push(commit, branch, _only_at(branch, expected))
 
     async def _push(self, commit: str, branch: str, *more: str) -> PushOutcome:
         ref = _full(branch)
@@ -185,8 +185,7 @@ class GitRemote:
         """Removes the branch if it is still at this commit: the remote itself compares. True also when it is gone
         already."""
         ref = _full(branch)
-        lease = f"--force-with-lease={ref}:{require_object(commit)}"
-        words = ("push", "--porcelain", "--no-verify", lease, "--", self._to.text, f":{ref}")
+        words = ("push", "--porcelain", "--no-verify", _only_at(branch, commit), "--", self._to.text, f":{ref}")
         answer = await self._ask(GitCall(words, f"removing {branch}", fine=(0, 1)), self._settings.transfer_sec)
         row = _row_of(answer, ref)
         if answer.code == 0 and row is not None and row.flag == "-":
@@ -354,6 +353,11 @@ def _full(branch: str) -> str:
             f"{branch[:80]!r} cannot be the name of a branch", hint="see delivery.branch", code="REMOTE_ADDRESS"
         )
     return f"refs/heads/{branch}"
+
+
+def _only_at(branch: str, commit: str) -> str:
+    """The remote itself compares."""
+    return f"--force-with-lease={_full(branch)}:{require_object(commit)}"
 
 
 @contextmanager

@@ -1,0 +1,96 @@
+"""How the state changes when commits of this run are taken out of the remote's branch, and a person has decided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+from ganger.core import events as ev
+from ganger.core.model.ledger import Delivery, Fact
+from ganger.core.model.records import Rebase, Removal, RunState, TaskState
+from ganger.core.vocabulary import TaskStatus
+
+LEFT_OUT, PUT_BACK, RESTORED = "leave_out", "put_back", "restored"
+
+
+def _removed(state: RunState, event: ev.CommitsRemoved, _at: str) -> None:
+    state.removals[event.repo] = Removal(event.tip, event.tasks)
+
+
+def _decided(state: RunState, event: ev.RemovalDecided, _at: str) -> None:
+    known = state.removals.get(event.repo)
+    if known is None:
+        return
+    if event.what == LEFT_OUT:
+        state.removals[event.repo] = replace(known, leaves_out=True)
+        return
+    del state.removals[event.repo]
+    if event.what == PUT_BACK:
+        # What the branch was at is what the next push goes on from.
+        state.tips[event.repo] = known.tip
+    if event.what == RESTORED:
+        _deliver_again(state, known.tasks)
+
+
+def _deliver_again(state: RunState, names: Iterable[str]) -> None:
+    """They go on without a worker, once they are queued."""
+    for name in names:
+        task = state.tasks.get(name)
+        if task is not None and task.status is TaskStatus.BLOCKED and task.merged and task.delivery is not None:
+            pending = not task.delivery.fixing
+            state.tasks[name] = replace(task, delivery=replace(task.delivery, pending=pending))
+
+
+def _set_back_intended(state: RunState, event: ev.SetBackIntended, _at: str) -> None:
+    state.rebases[event.repo] = Rebase(event.head, event.tip, (), True, event.gone, event.left)
+
+
+def forget_undecided(state: RunState, repo: str) -> None:
+    """The branch takes pushes: what was asked about it no longer stands in the way."""
+    known = state.removals.get(repo)
+    if known is not None and not known.leaves_out:
+        del state.removals[repo]
+
+
+def set_back(state: RunState, repo: str, move: Rebase, at: str) -> None:
+    """The run's branch is at what the remote's branch is at."""
+    state.tips[repo] = move.tip
+    known = state.removals.pop(repo, None)
+    _deliver_again(state, () if known is None else [name for name in known.tasks if name not in move.left])
+    for name, task in state.tasks.items():
+        now = task.delivery
+        if now is None or state.specs[name].repo != repo or task.status is TaskStatus.DONE:
+            continue
+        after = _after_set_back(task, now, name in move.left, move)
+        if after is not task:
+            state.tasks[name] = replace(after, delivery=_told(after.delivery or now, at, move.tip))
+
+
+def _after_set_back(task: TaskState, now: Delivery, is_left: bool, move: Rebase) -> TaskState:
+    kept = tuple(one for one in now.merges if one not in move.gone)
+    now = replace(now, merges=kept, waits_for="" if now.waits_for in move.left else now.waits_for)
+    if is_left:
+        # Whoever takes it up again begins with a worker.
+        bare = replace(now, commit="", pushed="", tree="", branch="", runs=(), finding="", why="", retrigger=None)
+        return replace(task, merged="", change=None, delivery=replace(bare, pending=False))
+    if task.merged in move.gone:
+        bare = replace(now, commit="", pushed="", tree="", branch="", runs=(), finding="", why="", retrigger=None)
+        step = "deliver" if task.status is TaskStatus.RUNNING else task.step
+        return replace(task, merged="", step=step, parked=False, delivery=replace(bare, pending=True))
+    if now.commit and now.commit != now.pushed:
+        # A tip of the old branch was about to be pushed with it.
+        return replace(task, delivery=replace(now, commit=now.own, tree="", branch=""))
+    return task if now == task.delivery else replace(task, delivery=now)
+
+
+def _told(delivery: Delivery, at: str, tip: str) -> Delivery:
+    fact = Fact(at, "ganger", "the run's branch is set back to what the remote has", tip)
+    return replace(delivery, facts=(*delivery.facts, fact)[-200:])
+
+
+REMOVAL_CHANGES: dict[type, Callable[[RunState, Any, str], None]] = {
+    ev.CommitsRemoved: _removed,
+    ev.RemovalDecided: _decided,
+    ev.SetBackIntended: _set_back_intended,
+}

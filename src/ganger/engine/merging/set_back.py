@@ -1,0 +1,121 @@
+"""The run's branch without what a maintainer took out: back to what the remote's branch is at.
+
+What others had merged on top is merged again from there, verified as any merge, so the history that is pushed next does
+not hold what was taken out. Dying at any point is harmless: the decision stands until the branch has moved and that is
+recorded, and after the intent the branch tells whether it moved.
+"""
+
+from __future__ import annotations
+
+from ganger.core import events as ev
+from ganger.core.control.removals import go_on, is_skipped, restored, restored_tasks
+from ganger.core.model.records import Removal, TaskState
+from ganger.core.vocabulary import TaskStatus
+from ganger.engine.merging.push_queue import PushQueue
+from ganger.errors import ForgeError, GangerError
+from ganger.ports import Conflict
+
+
+class SetBack:
+    """The caller holds the branch's turn (`Merging.turn`) for whatever moves it."""
+
+    def __init__(self, repo: str, sending: PushQueue) -> None:
+        self.repo, self.sending = repo, sending
+        self.state, self.repository = sending.state, sending.repository
+        self.journal, self.branch = sending.tools.journal, sending.state.repos[repo].branch
+
+    @property
+    def due(self) -> Removal | None:
+        """What a person wants to be left out, until the run's branch is without it."""
+        known = self.state.removals.get(self.repo)
+        return known if known is not None and known.leaves_out else None
+
+    async def lost(self, tip: str) -> list[str]:
+        """Tasks of which a commit was pushed and is not in `tip`, in the order of their merges."""
+        last = self.state.tips.get(self.repo, "")
+        gone = {name: ids for name, ids in (await self._gone(tip)).items() if not _is_empty(self.state.tasks[name])}
+        found = [n for n, ids in gone.items() if await self._any_in(ids, last) and not await self._is_rewritten(n, tip)]
+        return sorted(found, key=lambda name: (self.sending.delivery(name).place, self.state.rank[name]))
+
+    async def undecided(self, tip: str) -> list[str]:
+        """Those that nobody has left out."""
+        return [name for name in await self.lost(tip) if not self._is_decided(name)]
+
+    async def at_once(self) -> None:
+        """Where the remote answers and everything is decided; else whoever pushes next sees to it."""
+        if self.due is None or self.sending.is_away():
+            return
+        try:
+            tip = await self.sending.gate.unless_stopped(self.sending.outlet.remote.fetch(self.branch))
+        except ForgeError:
+            return
+        if tip and not await self.undecided(tip):
+            await self.carry_out(tip)
+
+    async def carry_out(self, tip: str) -> bool:
+        """False while a task that is left out has not ended yet."""
+        due = self.due
+        if due is None:
+            return True
+        lost = await self.lost(tip)
+        if not self.state.running.isdisjoint(lost):
+            return False
+        back = [name for name in due.tasks if name not in lost and is_skipped(self.state, name)]
+        last = self.state.tips.get(self.repo, "")
+        if last and await self.repository.is_ancestor(last, tip):
+            await self.journal.record(*restored(self.state, self.repo, back))
+            return True
+        gone = await self._gone(tip)
+        head = await self.repository.head()
+        commits = tuple(dict.fromkeys(one for found in gone.values() for one in found))
+        await self.journal.record(ev.SetBackIntended(self.repo, head, tip, commits, tuple(lost)))
+        await self._move(head, tip)
+        moved = ev.HeadMoved(self.repo, head, tip, f"what was taken out of {self.branch} is left out")
+        on = go_on(self.state, self.repo, lost, "the run's branch is set back")
+        await self.journal.record(moved, *restored_tasks(self.state, back), *on)
+        return True
+
+    async def _move(self, head: str, tip: str) -> None:
+        if not await self.repository.move_head(head, tip):
+            raise GangerError(
+                f"the branch of run {self.state.run_id} is not at {head[:12]} any more",
+                hint="someone moved it; put it back with git update-ref, or begin a new run",
+                code="BRANCH_MOVED",
+            )
+
+    async def _gone(self, tip: str) -> dict[str, list[str]]:
+        """By task, its own commits that `tip` does not hold."""
+        found: dict[str, list[str]] = {}
+        for name, task in list(self.state.tasks.items()):
+            if self.state.specs[name].repo == self.repo and task.delivery is not None:
+                if task.status is TaskStatus.DONE and _is_empty(task):
+                    continue
+                gone = [one for one in task.delivery.merges if not tip or not await self._is_in(one, tip)]
+                if gone:
+                    found[name] = gone
+        return found
+
+    async def _is_rewritten(self, name: str, tip: str) -> bool:
+        """Whether `tip` holds its change as another commit, as after a rebase: that took nothing of it out."""
+        task = self.state.tasks[name]
+        change, merges = task.change, self.sending.delivery(name).merges
+        if not tip or change is None or len(merges) != 1:
+            return False
+        put = await self.repository.rebase(change.commit, change.base, tip)
+        return not isinstance(put, Conflict) and put.commit == tip
+
+    async def _any_in(self, commits: list[str], tip: str) -> bool:
+        return bool(tip) and any([await self._is_in(one, tip) for one in commits])
+
+    async def _is_in(self, commit: str, tip: str) -> bool:
+        return await self.repository.is_ancestor(commit, tip)
+
+    def _is_decided(self, name: str) -> bool:
+        task = self.state.tasks[name]
+        ending = task.worker is not None and task.worker.verdict == "skipped"
+        return is_skipped(self.state, name) or (task.status is TaskStatus.RUNNING and ending)
+
+
+def _is_empty(task: TaskState) -> bool:
+    """What changed nothing counts a commit of others as its own."""
+    return task.change is not None and task.change.commit == task.change.base
