@@ -22,7 +22,7 @@ BRANCHES = [
     replace(OTHERS, name="a straight history, and somebody pushes", more='fixes = 1\nhistory = "rebase"', before=LINEAR,
         then=("push", REVERT), others=(BAD,)),
     replace(OTHERS, name="while the run goes on", then=(), timed=((0.0, f"soon {REVERT.removeprefix('answer ')}"),),
-        pace={"t3": 20.0}, concurrency=4, slow=True),
+        pace={"t3": 12.0}, concurrency=4, slow=True),
     replace(ALONE, name="a maintainer reverted it already", then=("undo a.txt", REVERT), others=(BAD,)),
     replace(OTHERS, name="a maintainer reverted it, and others are merged", then=("undo a.txt", REVERT), others=(BAD,)),
 ]  # fmt: skip

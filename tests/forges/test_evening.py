@@ -29,7 +29,7 @@ TOLD: Mapping[str, Mapping[str, Sequence[str]]] = {
     "All four are pushed": {
         "status": ["RUNNING: 4 RUNNING of 4", rf"→ greeting PUSHED_TO_CI ci_\w+, 0 of 2 jobs, .* left {REQUEST}"],
         "why greeting": [rf"greeting is being delivered since {AT} without a worker: CI of {ID} is \w+: check, "
-                         "test are not through yet; 0 of 2 jobs passed", "next: ganger ledger greeting"],
+                         "test are not finished yet; 0 of 2 jobs passed", "next: ganger ledger greeting"],
         "inbox": ["0 open questions"],
         "workers": ["0 workers at work; 4 changes on the way without a worker: ganger status"],
     },

@@ -87,7 +87,7 @@ def test_what_is_put_back_is_pushed_again_and_all_are_done(tmp_path: Path, more:
 
 def test_what_a_person_put_back_by_hand_goes_on_with_words_of_their_own(tmp_path: Path) -> None:
     """D17: as for any other question."""
-    outcome = play(replace(ONE, then=("uncut main", "answer it is there again")), tmp_path)
+    outcome = play(replace(ONE, then=("uncut main", "decide it is there again")), tmp_path)
     assert set(ends(outcome).values()) == {"DONE"}, ends(outcome)
     require_sound(outcome)
 
@@ -218,7 +218,7 @@ def deadly(monkeypatch: pytest.MonkeyPatch, name: str, *, told: bool) -> list[st
         return done
 
     def act_and_arm(self: scenario.Scene, what: str, server: LoopbackForge) -> None:
-        armed.extend([what] if what.startswith("answer") else [])
+        armed.extend([what] if what.startswith("decide") else [])
         act(self, what, server)
 
     def lead_on(project: GitProject, most_sec: float) -> int:
