@@ -6,7 +6,7 @@ import math
 
 from ganger.core import events as ev
 from ganger.core.command_result import counted
-from ganger.core.delivery.shared_pushes import FOR_ALL
+from ganger.core.delivery.shared_pushes import BASE_RED, FOR_ALL, PUSH_REFUSED, TAKEN_OUT, UNREAD_WORKFLOW
 from ganger.core.failures.retries import attempts_left
 from ganger.core.healing.policy import given_up, may_run_again, questions_for
 from ganger.core.model.records import RunState, TaskState
@@ -49,12 +49,24 @@ def back_beside(state: RunState, name: str, why: str, answer: str = "") -> list[
 
 
 def after_push(state: RunState, repo: str) -> list[ev.Event]:
-    """The branch takes pushes: nothing blocks the others any more."""
-    why = "the branch takes pushes again"
+    """The branch takes pushes: what a refused push stopped goes on. What CI said of the branch still stands."""
+    return _freed(state, repo, "the branch takes pushes again", but=(BASE_RED, UNREAD_WORKFLOW))
+
+
+def after_green(state: RunState, repo: str) -> list[ev.Event]:
+    """CI is green on the branch: what its own redness or its workflow stopped goes on."""
+    return _freed(state, repo, "CI is green on the branch again", but=(TAKEN_OUT, PUSH_REFUSED))
+
+
+def _freed(state: RunState, repo: str, why: str, *, but: tuple[str, ...]) -> list[ev.Event]:
+    """All who wait outside, unless what one of them asked about is one of `but`."""
+    names = [name for name in parked(state, repo) if state.tasks[name].block_reason is BlockReason.EXTERNAL]
+    asked = [state.tasks[name].last_failure_signature or "" for name in names if state.tasks[name].final]
+    if any(signal in signature for signature in asked for signal in but):
+        return []
     events: list[ev.Event] = []
-    for name in parked(state, repo):
-        if state.tasks[name].block_reason is BlockReason.EXTERNAL:
-            events += [*close_questions(state, name, why), ev.TaskRequeued(name, why)]
+    for name in names:
+        events += [*close_questions(state, name, why), ev.TaskRequeued(name, why)]
     return events
 
 

@@ -19,6 +19,7 @@ from ganger.core.delivery.shared_pushes import BASE_RED, PUSH_REFUSED
 from ganger.core.model.ci import Ci, Finding, chosen
 from ganger.core.model.ledger import CI, MIRRORED
 from ganger.core.scheduling.quota import after_success
+from ganger.core.scheduling.resume import after_green
 from ganger.core.vocabulary import FailureClass, TaskStatus
 from ganger.engine.attempt_context import Failed
 from ganger.engine.delivery.ci.culprits import Culprits
@@ -263,6 +264,8 @@ class Delivering:
             events.append(ev.MirrorProved(case.task, case.number, sha, self.at.rules.mirror_job, finding.mirror))
         if case.spec.repo in case.state.broken:
             events.append(ev.ChainCleared(case.spec.repo, sha))
+        if self.train is not None:
+            events += after_green(case.state, case.spec.repo)
         await case.record(*events)
 
     # --- mirror and end ---------------------------------------------------------------------------------------------

@@ -250,9 +250,9 @@ class Train:
             # What others pushed is joined with all that was merged by then.
             tip = own if not there or not await self._is_in(there, head) or await self._is_in(there, own) else head
         if last and await self._is_in(tip, last):
-            again = [name for name in members if self._runs_again(name)]
+            again = [name for name in members if self._runs_again(name) and self._of(name).pushed == last]
             if not again:
-                # What they brought was pushed below that tip: it is judged by it.
+                # What they brought is below that tip: it is judged by it.
                 return last, await self.repository.tree_of(last), [n for n in members if needs_tip(self._of(n))]
             tip = await self._empty_commit(head, again[0])
         going = [name for name in members if await self._is_in(self._of(name).own, tip)]
