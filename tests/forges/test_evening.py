@@ -35,7 +35,7 @@ TOLD: Mapping[str, Mapping[str, Sequence[str]]] = {
     },
     "The forge does not answer": {
         "status": [rf"{NO_ANSWER}; 4 tasks wait; (next try in [\d.]+ s|the next try is due)"],
-        "why greeting": [f"{NO_ANSWER}, and it goes on by itself when that is over"],
+        "why greeting": [f"{NO_ANSWER}, and the run continues by itself when that is over"],
         "inbox": ["0 open questions"],
         "workers": [rf"{NO_ANSWER}; 4 tasks wait"],
     },
@@ -58,7 +58,7 @@ TOLD: Mapping[str, Mapping[str, Sequence[str]]] = {
     },
     "The token is revoked": {
         "status": [rf"{NO_TOKEN}; 1 task waits; .*; ganger inbox: q-\d"],
-        "why greeting": [f"{NO_TOKEN}, and it goes on by itself when that is over", "next: ganger inbox"],
+        "why greeting": [f"{NO_TOKEN}, and the run continues by itself when that is over", "next: ganger inbox"],
         "inbox": [rf"{NO_TOKEN}\. To go on: renew", "1 task waits for it: greeting", r"> ganger answer q-\d TEXT"],
         "workers": [NO_TOKEN],
     },

@@ -78,7 +78,7 @@ def test_a_run_that_waits_for_a_review_goes_on_by_itself(
         project = scene.project(server)
         lead = waiting_lead(project)
         told = read_until(lead, "1 task waits for a review: a (")
-        assert "goes on by itself" in told and "goes on by itself" in project.ganger("status").stdout
+        assert "continues by itself" in told and "continues by itself" in project.ganger("status").stdout
         if killed:
             lead.kill()
             lead.communicate(timeout=20)

@@ -110,7 +110,7 @@ def _echo_summary(state: RunState, *, led: bool) -> None:
     if state.status is RunStatus.RUNNING and not led:
         click.echo("  no process leads this run now; ganger run continues it")
     if line := awaited_line(state):
-        then = "it goes on by itself when it comes" if led else "ganger run --wait goes on by itself when it comes"
+        then = "the run continues by itself when it comes" if led else "ganger run --wait continues by itself when it comes"
         click.echo(f"  {printable(line)}; {then}")
     if state.paused:
         click.echo("  paused; nothing new starts until: ganger resume")

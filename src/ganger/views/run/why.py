@@ -38,7 +38,7 @@ def delivery_running(state: RunState, name: str, task: TaskState) -> str:
     if now is None or not is_delivering(task):
         return ""
     if host := awaited_by(state, name):
-        return f"{told(host, state.hosts[host])}, and it goes on by itself when that is over"
+        return f"{told(host, state.hosts[host])}, and the run continues by itself when that is over"
     commit = now.commit[:_SHORT]
     if now.review == WANTED:
         return f"the {rules_of(state, name).reviewer} looks at {now.reviewed[:_SHORT]}"
