@@ -82,7 +82,7 @@ def test_a_run_that_waits_for_a_review_goes_on_by_itself(
         if killed:
             lead.kill()
             lead.communicate(timeout=20)
-            assert "ganger run --wait goes on" in project.ganger("status").stdout
+            assert "ganger run --wait continues" in project.ganger("status").stdout
             lead = waiting_lead(project)
             read_until(lead, "1 task waits for a review: a (")
         scene.act("review approve good", server)
