@@ -32,13 +32,14 @@ from ganger.core.names import verify_log, worker_log
 from ganger.core.scheduling.windows import Start, decide
 from ganger.core.state.snapshot import decode_state, encode_state
 from ganger.core.vocabulary import HealSchedule, TaskStatus
-from ganger.engine.files import RunFolder, leading
 from ganger.engine.journal import Journal
 from ganger.engine.lead import Lead
+from ganger.engine.lead_lock import leading
 from ganger.errors import EXIT_INTERRUPTED
 from ganger.launchers.ledger import Ledger
 from ganger.launchers.paths import House, is_held
 from ganger.local.procfs import mark_of, pids, stat_fields
+from ganger.local.run_folder import RunFolder
 from ganger.ports import Exit
 from ganger.stores.sqlite import SqliteStore
 

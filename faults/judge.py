@@ -19,8 +19,8 @@ from faults.scenario import TOGETHER, Place
 from ganger.app.runs import read_events
 from ganger.core import events as ev
 from ganger.core.vocabulary import FailureClass, TaskStatus
-from ganger.engine.files import RunFolder
 from ganger.errors import GangerError
+from ganger.local.run_folder import RunFolder
 
 MARK = b"GANGER_ATTEMPT_MARK="
 _WORKER = re.compile(rb"/logs/([^/]+)\.worker\.(\d+)\.log")

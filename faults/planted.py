@@ -22,7 +22,7 @@ from ganger.core.names import worker_log
 from ganger.core.scheduling import choosing, windows
 from ganger.core.state.apply import apply
 from ganger.core.vocabulary import TaskStatus
-from ganger.engine import files, lead, recover
+from ganger.engine import lead, recover
 from ganger.engine.attempt import attempt
 from ganger.engine.change_strategy import Reader
 from ganger.engine.changes.direct import DirectChanges
@@ -30,6 +30,7 @@ from ganger.engine.journal import Journal
 from ganger.engine.lead import Lead
 from ganger.engine.output import state_file
 from ganger.engine.output.state_file import StateFile
+from ganger.local import atomic
 from ganger.ports import Entry
 from ganger.stores import sqlite
 from ganger.workspaces.direct.workspace import DirectWorkspace
@@ -146,7 +147,7 @@ def _state_in_place() -> None:
 
 def _state_not_synced() -> None:
     """The state file is renamed into place before its bytes are on disk."""
-    _swap(files, "os", _Without(os, "fsync"))
+    _swap(atomic, "os", _Without(os, "fsync"))
 
 
 def _state_late() -> None:
@@ -173,7 +174,7 @@ def _sync_error_swallowed() -> None:
             except OSError:
                 return
 
-    _swap(files, "os", Deaf(os))
+    _swap(atomic, "os", Deaf(os))
 
 
 # --- one attempt ------------------------------------------------------------------------------------------------

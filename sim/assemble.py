@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from checker.memory_store import Memory, MemoryStore
 from ganger.contracts.verify_profile import Profile, Step
 from ganger.core.model.records import RunState
-from ganger.engine.files import LEASE_SEC, RunFolder
 from ganger.engine.journal import Journal
 from ganger.engine.lead import Lead, Order
+from ganger.engine.lead_lock import LEASE_SEC
 from ganger.engine.prompts.patched_prompts import PatchedPrompts
 from ganger.engine.resources.agent_homes import Homes
 from ganger.engine.resources.folder_lock import FolderLock
 from ganger.engine.resources.run_resources import RunResources
 from ganger.engine.verification.checks import Checks
+from ganger.local.run_folder import RunFolder
 from ganger.ports import Owner
 from ganger.sandboxes.none import NoSandbox
 from sim.agents import SimAgent

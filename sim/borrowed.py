@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import patch
 
-from ganger.engine import files, journal
+from ganger.engine import journal
 from ganger.engine.output import report, state_file
 from ganger.engine.prompts import patched_prompts
+from ganger.local import run_folder as files
 from sim.life import Life
 from sim.plan import Plan
 

@@ -20,9 +20,9 @@ from ganger.core.scheduling.windows import Decision, Start, decide
 from ganger.core.state.apply import apply
 from ganger.core.vocabulary import FailureClass, HealSchedule, TaskStatus
 from ganger.engine import lead
-from ganger.engine.files import RunFolder
 from ganger.engine.journal import Journal
 from ganger.engine.workers import monitor
+from ganger.local.run_folder import RunFolder
 from ganger.ports import Entry, Launcher, Workspace
 from sim.life import Death
 from sim.plan import Cause, HealerRates, Plan, Rates

@@ -15,9 +15,10 @@ from checker.memory_store import Memory, MemoryStore
 from ganger.core import events as ev
 from ganger.core.times import stamp
 from ganger.core.vocabulary import RunStatus, TaskStatus
-from ganger.engine.files import LEASE_SEC, RunFolder
 from ganger.engine.lead import Lead
+from ganger.engine.lead_lock import LEASE_SEC
 from ganger.errors import GangerError
+from ganger.local.run_folder import RunFolder
 from sim.assemble import House
 from sim.borrowed import Hands, borrowed
 from sim.clock import SimClock

@@ -22,7 +22,7 @@ SCREENS = frozenset({"cli", "tui", "web", "mcp", "demo", "__main__"})
 
 MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "errors": frozenset(),
-    "local": frozenset(),
+    "local": frozenset({"errors"}),
     "contracts": frozenset({"errors"}),
     "core": frozenset({"contracts", "errors"}),
     "dev": frozenset({"errors"}),
@@ -38,19 +38,20 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "app.checks": INNER | {"app", "config"},
     "app.checks.copies": INNER | {"app", "config", "workspaces"},
     "app.checks.without_effect": INNER | {"app", "agents.table", "config"},
-    "app.commands": INNER | {"app", "config", "engine", "launchers", "sandboxes", "stores", "views", "workspaces"},
+    "app.commands": INNER
+    | {"app", "config", "engine", "launchers", "local", "sandboxes", "stores", "views", "workspaces"},
     "app.compose": INNER | ADAPTERS | {"app", "config", "engine", "local", "views"},
-    "app.control": INNER | {"app", "engine.files", "stores"},
-    "app.delivery": INNER | {"app", "config", "engine.files", "engine.resources", "forges", "workspaces"},
+    "app.control": INNER | {"app", "engine.lead_lock", "local", "stores"},
+    "app.delivery": INNER | {"app", "config", "engine.resources", "forges", "local", "workspaces"},
     "app.masks": INNER | {"app", "agents", "config"},
     "app.notices": INNER | {"app", "config", "notices"},
     "app.policies": INNER | {"config"},
     "app.preflight": INNER | {"app", "config", "forges", "workspaces"},
-    "app.prompt_files": INNER | {"engine.files", "workspaces"},
-    "app.run_places": INNER | {"config", "engine.files", "local", "worker.folders"},
-    "app.runs": INNER | {"app", "config", "engine.files", "stores"},
+    "app.prompt_files": INNER | {"local", "workspaces"},
+    "app.run_places": INNER | {"config", "engine.lead_lock", "local", "worker.folders"},
+    "app.runs": INNER | {"app", "config", "engine.lead_lock", "local", "stores"},
     "app.sandbox": INNER | {"app", "config", "sandboxes", "workspaces"},
-    "app.worker_program": INNER | {"engine.files", "engine.resources", "worker"},
+    "app.worker_program": INNER | {"engine.resources", "local", "worker"},
     "app": INNER,
     **dict.fromkeys(SCREENS, INNER | SCREENS | {"app", "views", "config", "engine", "dev", "worker", "hooks", "local"}),
     "__init__": INNER | {"app", "views", "config"},
@@ -68,7 +69,7 @@ ORDER: Mapping[str, str] = {
         control replay
     """,
     "engine": """
-        files change_strategy stop_guard journal log_masks prompts verification resources attempt_context merging
+        lead_lock change_strategy stop_guard journal log_masks prompts verification resources attempt_context merging
         output attempt_outcome agent_calls healing workers attempt delivery.pollers delivery.context
         delivery.shared_push delivery.status_comment delivery.request_commits delivery.push delivery.ci
         delivery.requests delivery.reviews delivery.deliver changes recover lead

@@ -17,9 +17,9 @@ from ganger.app.runs import read_state
 from ganger.core.events import Event, Recorded
 from ganger.core.model.records import RunState, TaskState
 from ganger.dev.server import ModelServer
-from ganger.engine.files import RunFolder
 from ganger.errors import NotFoundError
 from ganger.local.procfs import ATTEMPT_MARK
+from ganger.local.run_folder import RunFolder
 from ganger.stores.sqlite import SqliteStore
 from tests.agents.matrix import KEY, Row
 from tests.patience import until as until
@@ -202,7 +202,7 @@ class RealProject:
 
     @property
     def folder(self) -> RunFolder:
-        return RunFolder.of(self.root / ".ganger", self.run_id)
+        return RunFolder(self.root / ".ganger" / self.run_id)
 
     def state(self) -> RunState:
         return read_state(self.folder)

@@ -16,7 +16,7 @@ from ganger.core.model.ledger import Delivery
 from ganger.core.model.records import RunState
 from ganger.core.vocabulary import TaskStatus
 from ganger.demo.delivery import REPO_OF, shortcomings
-from ganger.engine.files import RunFolder
+from ganger.local.run_folder import RunFolder
 from tests.cli.cli_project import ganger
 
 pytestmark = pytest.mark.whole
@@ -97,7 +97,7 @@ BREAKS: Sequence[tuple[Break, str]] = [
 @pytest.mark.parametrize(("breaks", "found"), BREAKS)
 def test_the_demo_notices_what_its_script_does_not_say(played: Path, breaks: Break, found: str) -> None:
     """D01: each claim of the demo fails where it is not so."""
-    folder = RunFolder.of(played / "office" / ".ganger", "delivery")
+    folder = RunFolder(played / "office" / ".ganger" / "delivery")
     state, events = read_state(folder), list(read_events(folder, 0))
     assert shortcomings(played, state, events) == []
     breaks(state)
@@ -106,6 +106,6 @@ def test_the_demo_notices_what_its_script_does_not_say(played: Path, breaks: Bre
 
 def test_the_demo_notices_a_task_that_did_not_wait(played: Path) -> None:
     """D08: the app's task before the library's end."""
-    folder = RunFolder.of(played / "office" / ".ganger", "delivery")
+    folder = RunFolder(played / "office" / ".ganger" / "delivery")
     turned: list[Recorded] = [replace(one, seq=10_000 - one.seq) for one in read_events(folder, 0)]
     assert "report began while the library was locked" in shortcomings(played, read_state(folder), turned)

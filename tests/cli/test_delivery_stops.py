@@ -16,7 +16,7 @@ import pytest
 from ganger.app.runs import read_events, read_state
 from ganger.core import events as ev
 from ganger.demo.delivery import build_delivery, shortcomings
-from ganger.engine.files import RunFolder
+from ganger.local.run_folder import RunFolder
 
 End = tuple[str, int, signal.Signals]
 INT, KILL = signal.SIGINT, signal.SIGKILL
@@ -54,7 +54,7 @@ def test_however_leads_end_nothing_is_pushed_or_paid_twice_and_all_is_proved(
     office = build_delivery(tmp_path)
     for end in (*ends, None):
         lead(office, end)
-    folder = RunFolder.of(office / ".ganger", "delivery")
+    folder = RunFolder(office / ".ganger" / "delivery")
     state, events = read_state(folder), list(read_events(folder, 0))
     assert shortcomings(tmp_path, state, events) == []
     pushes = Counter(one.event.task for one in events if isinstance(one.event, ev.Pushed) and one.event.how == "pushed")
@@ -71,7 +71,7 @@ def test_where_ci_cannot_be_run_again_an_empty_commit_does_and_moves_the_trackin
     config.write_text(config.read_text().replace("[delivery]\n", "[delivery]\nreruns = false\n"))
     for end in (("retrigger_intended", 1, KILL), None):
         lead(office, end)
-    folder = RunFolder.of(office / ".ganger", "delivery")
+    folder = RunFolder(office / ".ganger" / "delivery")
     state, events = read_state(folder), list(read_events(folder, 0))
     assert shortcomings(tmp_path, state, events) == []
     intended = [one.event for one in events if isinstance(one.event, ev.PushIntended) and one.event.task == "report"]

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from ganger.engine.files import RunFolder, is_led
+from ganger.engine.lead_lock import is_led
 from ganger.launchers.paths import House, is_held
 from ganger.local.procfs import mark_of, pids
+from ganger.local.run_folder import RunFolder
 from tests.cli.cli_project import CONFIG, ganger, kept, make_project, task
 from tests.patience import stretched, until
 

@@ -23,7 +23,8 @@ from ganger.core.control.commands import act
 from ganger.core.model.records import Policy, RunState, TaskSpec
 from ganger.core.state.apply import apply
 from ganger.core.vocabulary import TaskStatus
-from ganger.engine.files import RunFolder, is_led, leading
+from ganger.engine.lead_lock import is_led, leading
+from ganger.local.run_folder import RunFolder
 from ganger.ports import Entry
 from ganger.stores.sqlite import SqliteStore
 from tests.cli.cli_project import Answer, ganger, kept, make_project, task
@@ -83,7 +84,7 @@ class ToyLead:
 def lead(tmp_path: Path) -> Iterator[ToyLead]:
     """A run with an open question that nobody leads at the moment."""
     make_project(tmp_path, task("a"), task("b", depends_on=["a"]))
-    lead = ToyLead(RunFolder.of(tmp_path / ".ganger", "r1"))
+    lead = ToyLead(RunFolder(tmp_path / ".ganger" / "r1"))
     with leading(lead.folder, lead.store):
         lead.record(*BEGUN[:3])
         lead.record(BEGUN[3], SETTLED, token="token")
@@ -335,7 +336,7 @@ def test_a_stop_ends_the_agents_of_a_dead_lead_once_they_are_adopted(tmp_path: P
 def at_work(tmp_path: Path) -> Iterator[ToyLead]:
     """A run whose task a is worked on, and asks."""
     make_project(tmp_path, task("a"), task("b", depends_on=["a"]))
-    lead = ToyLead(RunFolder.of(tmp_path / ".ganger", "r1"))
+    lead = ToyLead(RunFolder(tmp_path / ".ganger" / "r1"))
     with leading(lead.folder, lead.store):
         lead.record(*BEGUN[:3])
         beat = ev.WorkerBeat("a", 1, "r1", "write\n\x1b[31mtests", 40.0)

@@ -9,9 +9,10 @@ from pathlib import Path
 from ganger.core import events as ev
 from ganger.core.model.records import Policy, RunState, TaskSpec
 from ganger.core.vocabulary import TaskStatus
-from ganger.engine.files import RunFolder, leading
 from ganger.engine.journal import Journal
+from ganger.engine.lead_lock import leading
 from ganger.engine.output.progress import ProgressLog
+from ganger.local.run_folder import RunFolder
 from ganger.stores.sqlite import SqliteStore
 
 TASKS = ("a", "b", "c")

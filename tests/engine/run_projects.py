@@ -26,9 +26,9 @@ from ganger.config import load_project
 from ganger.core.events import Event, Recorded, type_name
 from ganger.core.model.records import RunState
 from ganger.core.vocabulary import TaskStatus
-from ganger.engine.files import RunFolder
 from ganger.engine.lead import Lead
 from ganger.local.procfs import ATTEMPT_MARK as MARK, tag_of
+from ganger.local.run_folder import RunFolder
 from ganger.stores.sqlite import SqliteStore
 from tests.cli.in_process import call, can_be_called
 from tests.patience import Patience, stretched

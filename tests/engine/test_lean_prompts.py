@@ -15,9 +15,9 @@ from ganger.core.model.records import RunState, TaskSpec, TaskState
 from ganger.core.prompts.parts import CI_BOUND, SPAWN_BOUND, Part, joined
 from ganger.core.prompts.tokens import estimate
 from ganger.core.vocabulary import TaskStatus
-from ganger.engine.files import RunFolder
 from ganger.engine.prompts.assemble import Advice, CiNote, Handoff, assemble, ci_text, continuation, pieces
 from ganger.engine.workers.handoff import ci_brief, ci_note, handoff_of, plan_brief, repo_brief
+from ganger.local.run_folder import RunFolder
 
 NAMES = {
     "short": "a",

@@ -17,15 +17,17 @@ import pytest
 
 from checker.memory_store import MemoryStore
 from ganger.core.events import RunPaused
-from ganger.engine.files import RunFolder, boot_seconds, is_led, leader, leading, this_process
+from ganger.engine.lead_lock import boot_seconds, is_led, leader, leading, this_process
 from ganger.errors import LeadLost, RunLockedError, StoreError
+from ganger.local.run_folder import RunFolder
 from ganger.ports import Entry, Owner
 from ganger.stores.sqlite import SqliteStore
 
 LEAD = """
 import sys
 from pathlib import Path
-from ganger.engine.files import RunFolder, leading
+from ganger.local.run_folder import RunFolder
+from ganger.engine.lead_lock import leading
 from ganger.stores.sqlite import SqliteStore
 folder = RunFolder(Path(sys.argv[1]))
 store = SqliteStore(folder.database)
@@ -212,7 +214,8 @@ def test_a_store_that_cannot_be_read_is_no_reason_to_end_anybody(folder: RunFold
 NOBODY = """
 import os, sys
 from pathlib import Path
-from ganger.engine.files import RunFolder, leading
+from ganger.local.run_folder import RunFolder
+from ganger.engine.lead_lock import leading
 from ganger.errors import RunLockedError
 from ganger.stores.sqlite import SqliteStore
 folder = RunFolder(Path(sys.argv[1]))

@@ -19,10 +19,11 @@ from ganger.core import events as ev
 from ganger.core.model.records import Policy, RunState, TaskSpec, VerifyStep
 from ganger.core.state.apply import apply
 from ganger.core.vocabulary import TaskStatus
-from ganger.engine.files import RunFolder, leading
 from ganger.engine.journal import Journal
+from ganger.engine.lead_lock import leading
 from ganger.engine.output.progress import ProgressLog
 from ganger.errors import GangerError
+from ganger.local.run_folder import RunFolder
 from ganger.ports import Entry, Owner
 from ganger.stores.sqlite import SqliteStore
 from tests.engine.progress_lead import Ticks, opened

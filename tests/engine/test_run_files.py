@@ -13,12 +13,12 @@ from ganger.core import events as ev
 from ganger.core.model.records import Policy, RunState, TaskSpec
 from ganger.core.state.apply import apply
 from ganger.core.vocabulary import RunStatus, TaskStatus
-from ganger.engine.files import replace_file
 from ganger.engine.lead import exit_code
 from ganger.engine.output.report import report_text
 from ganger.errors import GangerError
+from ganger.local.run_folder import replace_file
 
-REPLACE = "import sys; from pathlib import Path; from ganger.engine.files import replace_file; replace_file(Path(sys.argv[1]), 'new')"  # noqa: E501
+REPLACE = "import sys; from pathlib import Path; from ganger.local.run_folder import replace_file; replace_file(Path(sys.argv[1]), 'new')"  # noqa: E501
 
 
 def calls(trace: str, path: Path) -> list[str]:

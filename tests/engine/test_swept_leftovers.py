@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from ganger.engine.files import sweep_unfinished
 from ganger.launchers.paths import House, make_socket_folder
+from ganger.local.run_folder import sweep_unfinished
 from ganger.local.scratch import prefix, scratch_folder, sweep
 from tests.cli.cli_project import ganger, kept, make_project
 

@@ -110,7 +110,7 @@ LEAD = """
 import os, sys
 from pathlib import Path
 from ganger.core import events as ev
-from ganger.engine.files import boot_seconds
+from ganger.engine.lead_lock import boot_seconds
 from ganger.errors import GangerError, RunLockedError
 from ganger.ports import Entry, Owner
 from ganger.stores.sqlite import SqliteStore

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from ganger.local.procfs import pids, stat_fields
 
 _STATE, _PARENT, _SESSION, _START = 0, 1, 3, 19
-_DEAD = "ZX"
+_DEAD = b"ZX"
 
 
 def tree_of(root: int) -> dict[int, str]:
@@ -13,10 +13,10 @@ def tree_of(root: int) -> dict[int, str]:
     starts: dict[int, str] = {}
     own = [root]
     children: dict[int, list[int]] = {}
-    for place in Path("/proc").glob("[0-9]*"):
-        pid, fields = int(place.name), _stat(place.name)
+    for pid in pids():
+        fields = _stat(pid)
         if fields and fields[_STATE] not in _DEAD:
-            starts[pid] = fields[_START]
+            starts[pid] = fields[_START].decode()
             own += [pid] if int(fields[_SESSION]) == root else []
             children.setdefault(int(fields[_PARENT]), []).append(pid)
     found: dict[int, str] = {}
@@ -34,15 +34,11 @@ def below(root: int) -> set[int]:
 
 def started(pid: int) -> str:
     """When a process was started; a reused pid has another start time."""
-    fields = _stat(str(pid))
-    return fields[_START] if fields else ""
+    fields = _stat(pid)
+    return fields[_START].decode() if fields else ""
 
 
-def _stat(pid: str) -> list[str]:
+def _stat(pid: int) -> list[bytes]:
     """The kernel's fields of a process, from its state on; empty if it is gone."""
-    try:
-        told = Path("/proc", pid, "stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return []
-    fields = told.rpartition(")")[2].split()
+    fields = stat_fields(pid)
     return fields if len(fields) > _START else []

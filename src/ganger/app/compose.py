@@ -46,17 +46,17 @@ from ganger.core.masking import NOTHING, Masker
 from ganger.core.model.records import RunState, TaskSpec
 from ganger.core.model.workers import PULL
 from ganger.core.money.pricing import Price
-from ganger.core.names import repo_store, shared_folder
+from ganger.core.names import file_stem, repo_store, shared_folder
 from ganger.core.scheduling.health import HealthPolicy
 from ganger.core.state.apply import apply
 from ganger.core.state.projection import state_text
 from ganger.core.verify.environment import child_environment, withheld_names
 from ganger.endpoint.address import remove as remove_address
 from ganger.endpoint.server import ReportServer
-from ganger.engine.files import RunFolder, alone_in, boot_id, leading, named_os_errors, write_private
 from ganger.engine.healing.learned_rules import learned_elsewhere
 from ganger.engine.journal import Journal
 from ganger.engine.lead import Lead, Order, Reconcile
+from ganger.engine.lead_lock import alone_in, leading
 from ganger.engine.output.published_files import show_ignored
 from ganger.engine.prompts.patched_prompts import PatchedPrompts
 from ganger.engine.resources.agent_homes import Homes
@@ -68,6 +68,8 @@ from ganger.engine.verification.checks import Checks
 from ganger.engine.verification.steps import Recovery
 from ganger.errors import GangerError, NotFoundError
 from ganger.launchers.launcher import KeptLauncher
+from ganger.local.procfs import boot_id
+from ganger.local.run_folder import RunFolder, named_os_errors, write_private
 from ganger.ports import Agent, Change, Clock, Launcher, Listener, Repository, RoleRules, Rules, Sandbox
 from ganger.runners.table import KnownRunners
 from ganger.sandboxes.bubblewrap import Bubblewrap
@@ -308,7 +310,7 @@ def checks_of(project: Project, checked: Checked, sandbox: Sandbox, clock: Clock
         stand=lambda folder, verify: stand(folder, verify, project.shown_path),
         runners=KnownRunners() if config.census else None,
         planted=config.planted,
-        reports=RunFolder.of(project.state_path, checked.manifest.run_id).path / "checks",
+        reports=project.state_path / file_stem(checked.manifest.run_id) / "checks",
         network=project.config.sandbox.network,
         project=project.root if project.config.workspace.mode != "direct" else None,
     )

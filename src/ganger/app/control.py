@@ -10,7 +10,9 @@ from ganger.core.control.commands import act, was_refused
 from ganger.core.events import CommandTaken
 from ganger.core.model.records import RunState
 from ganger.core.times import stamp
-from ganger.engine.files import RunFolder, is_led, start_ticks
+from ganger.engine.lead_lock import is_led
+from ganger.local.procfs import living_since as start_ticks
+from ganger.local.run_folder import RunFolder
 from ganger.ports import Command
 from ganger.stores.sqlite import SqliteStore
 

@@ -16,9 +16,9 @@ from ganger.core.masking import NOTHING, Masker
 from ganger.core.model.ledger import CI, MIRRORED, PUSHED, RepoRules, completion_in, style_in
 from ganger.core.model.records import RunState, TaskSpec
 from ganger.core.names import repo_place, repo_store
-from ganger.engine.files import RunFolder
 from ganger.engine.resources.delivery_target import DeliveryTarget
 from ganger.errors import ForgeDenied, GangerError
+from ganger.local.run_folder import RunFolder
 from ganger.ports import Clock, Launcher, Repository, Sandbox
 from ganger.ports.forge import Forge, Remote
 from ganger.workspaces.git.git import Git

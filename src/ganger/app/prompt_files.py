@@ -13,8 +13,8 @@ from pathlib import Path
 
 from ganger.core.control.reconcile import ContentDigest
 from ganger.core.model.records import TaskSpec
-from ganger.engine.files import replace_file
 from ganger.errors import GangerError
+from ganger.local.run_folder import replace_file
 from ganger.workspaces.files.tree import Tree
 
 MISSING = "missing"

@@ -14,8 +14,9 @@ from pathlib import Path
 
 from ganger.config import Project
 from ganger.core.names import file_stem
-from ganger.engine.files import RunFolder, is_led, make_private, replace_file, sweep_unfinished
+from ganger.engine.lead_lock import is_led
 from ganger.errors import GangerError
+from ganger.local.run_folder import RunFolder, make_private, replace_file, sweep_unfinished
 from ganger.local.scratch import sweep
 from ganger.worker.folders import (
     BOOK,

@@ -13,8 +13,9 @@ from ganger.config import Project
 from ganger.core.events import Recorded
 from ganger.core.model.records import RunState
 from ganger.core.state.apply import apply
-from ganger.engine.files import RunFolder
 from ganger.errors import NotFoundError
+from ganger.local.procfs import is_there
+from ganger.local.run_folder import RunFolder
 from ganger.stores.sqlite import SqliteStore
 
 _PACE_HOLDS_SEC = 120.0
@@ -79,7 +80,7 @@ def keeper_pid(folder: RunFolder) -> int | None:
             pid = int(file.read().strip() or 0)
     except (OSError, ValueError):
         return None
-    return pid if pid and Path(f"/proc/{pid}").exists() else None
+    return pid if pid and is_there(pid) else None
 
 
 def forge_pace(folder: RunFolder) -> dict[str, int]:

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 from ganger import worker as worker_room
-from ganger.engine.files import RunFolder, named_os_errors, replace_file
 from ganger.engine.resources.run_resources import WorkerProgram
+from ganger.local.run_folder import RunFolder, named_os_errors, replace_file
 
 _TEXT = """#!/bin/sh
 # The worker's side of Ganger, for a worker in a sandbox.

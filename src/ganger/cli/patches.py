@@ -12,7 +12,7 @@ from ganger.cli.shell.options import json_option, look_at_project, open_run, pri
 from ganger.errors import NotFoundError
 
 if TYPE_CHECKING:
-    from ganger.engine.files import RunFolder
+    from ganger.local.run_folder import RunFolder
     from ganger.views.history.patches import PatchRow
 
 

@@ -13,7 +13,7 @@ from ganger.cli.shell.options import json_option, look_at_project, print_json, p
 if TYPE_CHECKING:
     from ganger.contracts.parser import Parsed, Refused
     from ganger.core.replay import Amend, Extract, Log
-    from ganger.engine.files import RunFolder
+    from ganger.local.run_folder import RunFolder
     from ganger.ports import Agent
 
 
@@ -76,7 +76,7 @@ def _folder(run: str | None, project: Path | None) -> RunFolder:
 def _kept(folder: Path, project: Path | None) -> RunFolder:
     """The run's folder; a folder given by path may be one that only shows a run of the project."""
     from ganger.app.run_places import runs_of
-    from ganger.engine.files import RunFolder
+    from ganger.local.run_folder import RunFolder
 
     shown = folder.resolve()
     own = runs_of(look_at_project(project))

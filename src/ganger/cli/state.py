@@ -40,8 +40,8 @@ def init_command(manifest: Path | None, output: Path | None, project: Path | Non
     from ganger.app.checks.project import check_project
     from ganger.app.compose import fresh_state_text
     from ganger.app.run_places import place_of
-    from ganger.engine.files import replace_file
     from ganger.engine.output.published_files import show
+    from ganger.local.run_folder import replace_file
 
     opened = open_project(project, manifest)
     checked = check_project(opened, manifest)
@@ -74,7 +74,7 @@ def init_command(manifest: Path | None, output: Path | None, project: Path | Non
 def export_command(output: Path | None, project: Path | None, run_id: str | None, as_json: bool) -> int:
     """Print the current state as state 2.0, built from the events."""
     from ganger.core.state.projection import state_text
-    from ganger.engine.files import replace_file
+    from ganger.local.run_folder import replace_file
 
     _, state = open_run(project, run_id)
     text = state_text(state)

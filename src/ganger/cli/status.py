@@ -22,7 +22,7 @@ from ganger.cli.shell.options import (
 
 if TYPE_CHECKING:
     from ganger.core.model.records import RunState
-    from ganger.engine.files import RunFolder
+    from ganger.local.run_folder import RunFolder
     from ganger.views.run.hosts import HostRow
     from ganger.views.run.registry import AccountRow, WorkerRow
 
@@ -41,7 +41,7 @@ def command(project: Path | None, run_id: str | None, as_json: bool) -> int:
       ganger status
       ganger status --run night-12 --json
     """
-    from ganger.engine.files import is_led
+    from ganger.engine.lead_lock import is_led
     from ganger.views.run.hosts import troubled_hosts
     from ganger.views.run.registry import registry, waiting_accounts
 
@@ -110,8 +110,8 @@ def _echo_summary(state: RunState, *, led: bool) -> None:
     if state.status is RunStatus.RUNNING and not led:
         click.echo("  no process leads this run now; ganger run continues it")
     if line := awaited_line(state):
-        then = "the run continues by itself when it comes" if led else "ganger run --wait continues by itself when it comes"
-        click.echo(f"  {printable(line)}; {then}")
+        who = "the run" if led else "ganger run --wait"
+        click.echo(f"  {printable(line)}; {who} continues by itself when it comes")
     if state.paused:
         click.echo("  paused; nothing new starts until: ganger resume")
     if asked := open_questions(state):

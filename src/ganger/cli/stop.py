@@ -27,7 +27,7 @@ def command(drain: bool, project: Path | None, run_id: str | None, as_json: bool
     """
     from ganger.app.control import Told, current_lead, still_working
     from ganger.cli.shell.send_command import show, tell_run
-    from ganger.engine.files import is_led
+    from ganger.engine.lead_lock import is_led
 
     opened = open_run(project, run_id)
     folder, state = opened

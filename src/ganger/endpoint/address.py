@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from ganger.contracts.worker import PROTOCOL
 from ganger.errors import GangerError
+from ganger.local.atomic import put_file
 
 FILE = "worker.json"
 HOST = "127.0.0.1"
@@ -103,18 +104,9 @@ def _is_ours_alone(found: os.stat_result) -> bool:
 def publish(folder: Path, address: EndpointAddress) -> None:
     """Writes the address atomically, readable only by the run's owner."""
     text = json.dumps({"socket": str(address.socket), "url": address.url, "protocol": PROTOCOL}) + "\n"
-    fresh = folder / f".{FILE}.{os.getpid()}.new"
     try:
-        fresh.unlink(missing_ok=True)
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with open(descriptor, "w", encoding="utf-8") as opened:
-            opened.write(text)
-            opened.flush()
-            os.fsync(descriptor)
-        fresh.replace(folder / FILE)
+        put_file(folder / FILE, text.encode(), synced=True)
     except OSError as problem:
-        with contextlib.suppress(OSError):
-            fresh.unlink(missing_ok=True)
         raise _error(
             f"{folder / FILE} cannot be written: {problem.strerror}", "Free space or fix its folder."
         ) from None

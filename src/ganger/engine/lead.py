@@ -46,9 +46,9 @@ from ganger.engine.changes.deleted_folder import FolderDeleted, until_deleted
 from ganger.engine.changes.direct import DirectChanges
 from ganger.engine.changes.repositories import Repositories
 from ganger.engine.changes.shared_folder import SharedFolder
-from ganger.engine.files import LEASE_SEC, RENEW_SEC, boot_seconds
 from ganger.engine.healing.heal_round import Healing, heal_started, write_in_place
 from ganger.engine.healing.learned_rules import write_rules
+from ganger.engine.lead_lock import LEASE_SEC, RENEW_SEC, boot_seconds
 from ganger.engine.output.progress import ProgressLog
 from ganger.engine.output.report import write_report
 from ganger.engine.output.state_file import StateFile

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ganger.core.masking import MASKED, Masker
-from ganger.engine.files import open_log
+from ganger.local.run_folder import open_log
 
 SUFFIX = ".masks"
 _CHUNK = 1 << 22

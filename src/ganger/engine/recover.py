@@ -14,8 +14,8 @@ from ganger.core.names import healer_log, review_log, worker_log
 from ganger.core.scheduling.resume import taken_up
 from ganger.core.state.allowed import open_round
 from ganger.engine.delivery.reviews.reviewing_agent import MOST_REVIEWS
-from ganger.engine.files import RunFolder, named_os_errors
 from ganger.engine.journal import Journal
+from ganger.local.run_folder import RunFolder, named_os_errors
 from ganger.ports import Launcher, Workspace
 
 

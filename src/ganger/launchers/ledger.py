@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ganger.launchers.messages import Garbage, Message, exit_message, exit_of, line, message, number, part, text
+from ganger.local.atomic import sync_folder
 from ganger.ports import Exit
 
 LOST = Exit(None, None, timed_out=False, duration_sec=0.0, started=True, error="", lost=True)
@@ -93,7 +94,7 @@ class Ledger:
         os.fsync(self._file)
         if self._fresh:
             for folder in (self._folder, self._folder.parent):
-                _sync_folder(folder)
+                sync_folder(folder)
             self._fresh = False
 
     def close(self) -> None:
@@ -165,11 +166,3 @@ def _understood(lines: Iterable[bytes]) -> tuple[Begun | None, Exit | None]:
                 case "ended":
                     ended = exit_of(part(fact, "exit"))
     return begun, ended
-
-
-def _sync_folder(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

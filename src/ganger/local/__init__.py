@@ -1,1 +1,1 @@
-"""What one machine is: processes as /proc shows them, temporary files, standard streams. Standard library only."""
+"""What one machine is: processes as /proc shows them, files and folders, standard streams. No package is needed."""

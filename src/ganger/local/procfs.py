@@ -11,6 +11,7 @@ ATTEMPT_MARK = "GANGER_ATTEMPT_MARK"
 _MARK = os.fsencode(f"\0{ATTEMPT_MARK}=")
 _TAG = b"\nMax realtime timeout "
 _ENDED = (b"Z", b"X")
+_FIRST_PID_NAMESPACE = 0xEFFFFFFC
 
 
 def pids() -> Iterator[int]:
@@ -24,8 +25,33 @@ def start_ticks(pid: int) -> int | None:
     return int(fields[19]) if len(fields) > 19 else None
 
 
+def living_since(pid: int) -> int | None:
+    """The same; None also for a process that has ended and waits for its parent to notice."""
+    fields = stat_fields(pid)
+    return int(fields[19]) if len(fields) > 19 and fields[0] not in _ENDED else None
+
+
+def is_there(pid: int) -> bool:
+    return bool(stat_fields(pid))
+
+
 def boot_id() -> str:
+    """Another one after each start of the machine; empty where it cannot be read."""
     return read("/proc/sys/kernel/random/boot_id").decode().strip()
+
+
+def pid_namespace() -> int:
+    """Which numbers processes have here; 0 where it cannot be read."""
+    try:
+        return os.stat("/proc/self/ns/pid").st_ino  # noqa: PTH116
+    except OSError:
+        return 0
+
+
+def machine_name() -> str:
+    """In a container also its process numbers, which mean nothing outside."""
+    namespace, name = pid_namespace(), os.uname().nodename
+    return name if namespace in (0, _FIRST_PID_NAMESPACE) else f"{name} (pid namespace {namespace})"
 
 
 def has_ended(pid: int) -> bool:

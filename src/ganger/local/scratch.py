@@ -11,12 +11,14 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
+from ganger.local.procfs import boot_id, living_since, pid_namespace
+
 _NAME = re.compile(r"ganger-[a-z]+-([0-9a-f]{8})-([0-9]+)-([0-9]+)-.+")
 
 
 def prefix(what: str) -> str:
     """The start of the name of this process's temporary files and folders."""
-    return f"ganger-{what}-{_machine()}-{os.getpid()}-{_start_ticks(os.getpid()) or 0}-"
+    return f"ganger-{what}-{_machine()}-{os.getpid()}-{living_since(os.getpid()) or 0}-"
 
 
 def scratch_folder(what: str, place: Path | None = None) -> tempfile.TemporaryDirectory[str]:
@@ -41,7 +43,7 @@ def sweep(places: Iterable[Path] = (Path("/tmp"), Path("/var/tmp"))) -> list[Pat
 
 def _is_left(entry: os.DirEntry[str]) -> bool:
     found = _NAME.fullmatch(entry.name)
-    if found is None or found[1] != _machine() or _start_ticks(int(found[2])) == int(found[3]):
+    if found is None or found[1] != _machine() or living_since(int(found[2])) == int(found[3]):
         return False
     try:
         owner = entry.stat(follow_symlinks=False).st_uid
@@ -63,18 +65,7 @@ def _remove(path: Path) -> None:
 @cache
 def _machine() -> str:
     """The machine and its boot: other machines may share the folder, and their process numbers mean nothing here."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
-        namespace = Path("/proc/self/ns/pid").stat().st_ino
-    except OSError:
+    boot, namespace = boot_id(), pid_namespace()
+    if not boot or not namespace:
         return "0" * 8
-    return hashlib.sha256(f"{boot.strip()}:{namespace}".encode()).hexdigest()[:8]
-
-
-def _start_ticks(pid: int) -> int | None:
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    fields = text.rpartition(")")[2].split()
-    return None if fields[0] in "ZX" else int(fields[19])
+    return hashlib.sha256(f"{boot}:{namespace}".encode()).hexdigest()[:8]

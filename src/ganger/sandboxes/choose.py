@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ganger.errors import GangerError
+from ganger.local.atomic import put_file
+from ganger.local.procfs import boot_id
 from ganger.ports import Room
 from ganger.sandboxes import landlock
 from ganger.sandboxes.bubblewrap import Bubblewrap, Options, find_bwrap
@@ -143,10 +145,8 @@ def _remember(walls: Walls, settings: SandboxSettings) -> None:
     """Stores the result; a failure does no harm, because the next run tries again."""
     mark = _mark(walls)
     _stood.add(mark)
-    fresh = settings.state_dir / f"{_MEMORY}.{os.getpid()}"
     with contextlib.suppress(OSError):
-        fresh.write_text(json.dumps([mark]), encoding="utf-8")
-        fresh.replace(settings.state_dir / _MEMORY)
+        put_file(settings.state_dir / _MEMORY, json.dumps([mark]).encode(), 0o644)
 
 
 def _remembered(settings: SandboxSettings) -> list[object]:
@@ -158,7 +158,5 @@ def _remembered(settings: SandboxSettings) -> list[object]:
 
 def _mark(walls: Walls) -> str:
     """Identifies this sandbox, on this boot of this machine, with these programs, for this user."""
-    boot = Path("/proc/sys/kernel/random/boot_id")
-    with contextlib.suppress(OSError):
-        return f"{walls.kind} {boot.read_text(encoding='ascii').strip()} {os.geteuid()} {sys.executable} {sys.version}"
-    return ""
+    boot = boot_id()
+    return f"{walls.kind} {boot} {os.geteuid()} {sys.executable} {sys.version}" if boot else ""

@@ -16,6 +16,7 @@ from pathlib import Path
 import apsw
 
 from ganger.errors import DiskFullError, NotFoundError, StoreError
+from ganger.local.atomic import sync_folder
 
 # Versions 3.7.0 to 3.51.2 can corrupt a database when the write-ahead log is reset.
 OLDEST_SQLITE = (3, 51, 3)
@@ -86,7 +87,7 @@ def open_to_write(path: Path, busy_ms: int) -> apsw.Connection:
     _migrate(db, path)
     require_own_schema(db, path)
     if new:
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     return db
 
 
@@ -227,14 +228,6 @@ def _is_read_only(path: Path) -> bool:
         return bool(os.statvfs(path.parent).f_flag & os.ST_RDONLY)
     except OSError:
         return False
-
-
-def _sync_folder(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def sqlite_version() -> tuple[int, ...]:

@@ -13,9 +13,10 @@ from ganger.app.runs import keeper_pid, read_state, size_of
 from ganger.config import Project
 from ganger.core.model.records import RunState
 from ganger.core.names import file_stem, repo_place, repo_store
-from ganger.engine.files import RunFolder, is_led
+from ganger.engine.lead_lock import is_led
 from ganger.engine.resources.agent_homes import Homes
 from ganger.errors import NotFoundError, StoreError
+from ganger.local.run_folder import RunFolder
 from ganger.workspaces.files.removal import discard
 from ganger.workspaces.git.landing import KeptWork, Leftover
 

@@ -20,7 +20,7 @@ from ganger.app.runs import read_state, size_of
 from ganger.app.sandbox import sandbox_settings
 from ganger.config import PROJECT_FILE, Project, project_root, read_project
 from ganger.core.vocabulary import RunStatus
-from ganger.engine.files import is_led
+from ganger.engine.lead_lock import is_led
 from ganger.errors import GangerError
 from ganger.sandboxes.choose import (
     HOW_TO_GET_WALLS,

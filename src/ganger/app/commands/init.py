@@ -12,8 +12,8 @@ from pathlib import Path
 
 from ganger.config import PROJECT_FILE
 from ganger.core.verify.commands import DEFAULT_DENY, CommandFault, parse_command
-from ganger.engine.files import named_os_errors, replace_file
 from ganger.errors import GangerError
+from ganger.local.run_folder import named_os_errors, replace_file
 from ganger.workspaces.gates.expected_output import expected_output, is_quiet_pytest
 from ganger.workspaces.git.git import Git, check_version
 

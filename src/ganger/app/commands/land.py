@@ -19,11 +19,12 @@ from ganger.core.model.records import RunState
 from ganger.core.names import repo_store
 from ganger.core.planning.repos import PROJECT, shown
 from ganger.core.times import stamp
-from ganger.engine.files import RunFolder, is_led, leading
+from ganger.engine.lead_lock import is_led, leading
 from ganger.engine.stop_guard import StopGuard
 from ganger.engine.verification.checks import why_red
 from ganger.errors import GangerError, NotFoundError
 from ganger.launchers.launcher import KeptLauncher
+from ganger.local.run_folder import RunFolder
 from ganger.ports import Entry
 from ganger.stores.sqlite import SqliteStore
 from ganger.workspaces.git.landing import Landing, LandingPlan

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from ganger.engine.files import RunFolder
+    from ganger.local.run_folder import RunFolder
 
 LOG = "lead.log"
 _LOOK_SEC = 0.05

@@ -14,7 +14,7 @@ from ganger.cli.shell.main import printable
 if TYPE_CHECKING:
     from ganger.config import Project
     from ganger.core.model.records import RunState
-    from ganger.engine.files import RunFolder
+    from ganger.local.run_folder import RunFolder
 
 F = TypeVar("F", bound=Callable[..., Any])
 # Whether this command has said that it ignores invalid settings.

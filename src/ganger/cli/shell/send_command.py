@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ganger.app.control import Told
     from ganger.core.model.records import RunState
-    from ganger.engine.files import RunFolder
+    from ganger.local.run_folder import RunFolder
 
 
 def tell_run(

@@ -14,8 +14,8 @@ from ganger.core.vocabulary import FailureClass
 from ganger.engine.agent_calls.launching import with_desk
 from ganger.engine.attempt_context import Failed, RunningAttempt
 from ganger.engine.change_strategy import ChangeStrategy
-from ganger.engine.files import open_log
 from ganger.engine.verification.lacking import hint_at, is_hidden, plain_launch
+from ganger.local.run_folder import open_log
 from ganger.ports import Agent, Room
 
 

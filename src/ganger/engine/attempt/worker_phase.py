@@ -22,7 +22,6 @@ from ganger.engine.agent_calls.launching import at_home, confined, forget_login,
 from ganger.engine.attempt_context import Lost, RunningAttempt
 from ganger.engine.attempt_outcome import heed_person
 from ganger.engine.change_strategy import ChangeStrategy
-from ganger.engine.files import named_os_errors, write_private
 from ganger.engine.log_masks import note_masks
 from ganger.engine.prompts.assemble import Advice, assemble, continuation, edits_files
 from ganger.engine.resources.live_attempts import LiveAttempt
@@ -31,6 +30,7 @@ from ganger.engine.workers.file_protocol import is_bare, make_desk
 from ganger.engine.workers.handoff import ci_note, handoff_of
 from ganger.engine.workers.protocol import gone
 from ganger.errors import GangerError, InputError
+from ganger.local.run_folder import named_os_errors, write_private
 from ganger.ports import Agent, AttemptContext, Exit, Launch
 
 # What programs generate is not a file of the project.

@@ -36,12 +36,12 @@ from ganger.core.vocabulary import FailureClass, TaskStatus
 from ganger.engine.agent_calls.account_questions import question_text
 from ganger.engine.agent_calls.launching import at_home, confined, forget_login
 from ganger.engine.agent_calls.log_follower import LogFollower, followed
-from ganger.engine.files import named_os_errors, write_private
 from ganger.engine.healing.prompt import gather, render
 from ganger.engine.prompts.patched_prompts import KeptPrompts
 from ganger.engine.resources.run_resources import RunResources, one_line
 from ganger.engine.stop_guard import StopGuard, Stopped
 from ganger.errors import GangerError, RollbackFailed, WriteRefused
+from ganger.local.run_folder import named_os_errors, write_private
 from ganger.ports import Agent, AttemptContext, Exit, Room, Rules, Running
 
 _HEALER = "healer"

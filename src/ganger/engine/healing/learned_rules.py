@@ -6,7 +6,7 @@ import contextlib
 import json
 
 from ganger.core.model.records import RunState
-from ganger.engine.files import RunFolder, replace_file
+from ganger.local.run_folder import RunFolder, replace_file
 
 FILE = "rules.json"
 _MOST = 50

@@ -18,10 +18,10 @@ from ganger.core import events as ev
 from ganger.core.model.records import TaskState
 from ganger.core.sentences.sentences import sentence
 from ganger.core.state.apply_worker import worker_after
-from ganger.engine.files import RunFolder
 from ganger.engine.journal import Journal
 from ganger.engine.resources.run_resources import one_line
 from ganger.errors import EXIT_BLOCKED, EXIT_CHECKPOINT, EXIT_ESCALATED, GangerError
+from ganger.local.run_folder import RunFolder
 
 _MARK = re.compile(rb" <!-- (\d{1,18}) -->\n")
 _TAIL_BYTES = 64 * 1024

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ganger.core.delivery.landings import where_words
 from ganger.core.model.records import RunState, TaskState
 from ganger.core.vocabulary import NEEDS_FIRST, TaskStatus
-from ganger.engine.files import RunFolder, clear_way, replace_file
 from ganger.engine.output.published_files import show
+from ganger.local.run_folder import RunFolder, clear_way, replace_file
 
 _LONGEST = 600
 

@@ -7,8 +7,8 @@ import asyncio
 from ganger.core import events as ev
 from ganger.core.model.records import RunState
 from ganger.core.state.projection import StateText
-from ganger.engine.files import RunFolder, clear_way, replace_file
 from ganger.engine.output.published_files import ShownFiles, show
+from ganger.local.run_folder import RunFolder, clear_way, replace_file
 from ganger.ports import Clock
 
 _AT_MOST_SEC = 1.0

@@ -9,7 +9,7 @@ from pathlib import Path
 from ganger.core.model.records import RunState
 from ganger.core.names import prompt_file
 from ganger.core.prompts.tokens import TokenSample, estimate
-from ganger.engine.files import RunFolder, replace_file
+from ganger.local.run_folder import RunFolder, replace_file
 
 FILE = "usage.json"
 _MOST = 50

@@ -9,7 +9,6 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,9 +19,10 @@ from ganger.contracts.task_result import Write
 from ganger.core.events import PatchApplied
 from ganger.core.healing.patches import LARGEST_TEXT_BYTES, PatchRefusal, Planned, plain_path
 from ganger.core.model.records import PatchRecord
-from ganger.engine.files import named_os_errors, replace_file
 from ganger.engine.prompts.assemble import TextReader
 from ganger.errors import Fault, GangerError, InputError
+from ganger.local.atomic import sync_folder
+from ganger.local.run_folder import named_os_errors, replace_file
 
 PATCHES = "patches"
 TEXT_TARGETS = ("shared_context", "task_prompt")
@@ -196,11 +196,7 @@ class PatchedPrompts:
             if path.is_dir():
                 return
             path.mkdir(mode=0o700, exist_ok=True)
-            above = os.open(self._folder, os.O_RDONLY)
-            try:
-                os.fsync(above)
-            finally:
-                os.close(above)
+            sync_folder(self._folder)
 
     # --- the user's own files ---------------------------------------------------------------------------------------
 

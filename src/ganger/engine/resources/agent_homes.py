@@ -13,8 +13,8 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path, PurePosixPath
 
 from ganger.core.names import file_stem
-from ganger.engine.files import named_os_errors
 from ganger.errors import GangerError
+from ganger.local.run_folder import named_os_errors
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -12,7 +12,6 @@ from ganger.core.failures.retries import is_reassigned
 from ganger.core.model.records import Policy, TaskSpec, TaskState
 from ganger.core.money.pricing import Price
 from ganger.core.scheduling.health import HealthPolicy
-from ganger.engine.files import RunFolder
 from ganger.engine.journal import Journal
 from ganger.engine.prompts.patched_prompts import PatchedPrompts
 from ganger.engine.resources.agent_homes import Homes
@@ -21,6 +20,7 @@ from ganger.engine.resources.folder_lock import FolderLock
 from ganger.engine.resources.live_attempts import FolderActivity, LiveAttempts
 from ganger.engine.resources.worker_tokens import WorkerTokens
 from ganger.engine.verification.checks import Checks
+from ganger.local.run_folder import RunFolder
 from ganger.ports import (
     Agent,
     Clock,

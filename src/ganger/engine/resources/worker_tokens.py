@@ -9,7 +9,7 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-from ganger.engine.files import named_os_errors, replace_file
+from ganger.local.run_folder import named_os_errors, replace_file
 
 _KEY_BYTES = 32
 _WORKER, _JOIN = "w1", "j1"

@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ganger.engine.files import named_os_errors
 from ganger.engine.stop_guard import StopGuard
 from ganger.engine.verification.checks import Checks
 from ganger.engine.verification.proof import CensusFiles, Copied, ProfileCensus, Proof, check_folder, tells_anything
+from ganger.local.run_folder import named_os_errors
 from ganger.ports import Copies
 
 Originals = Mapping[str, bytes | None]

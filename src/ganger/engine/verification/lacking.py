@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from ganger.core.logs.hints import absent_paths, sandbox_hint
 from ganger.core.verify.lacks import SIGNAL, Lack
-from ganger.engine.files import open_log
 from ganger.engine.verification.proof import Proof
 from ganger.engine.verification.steps import StepResult, Verdict, note_in
+from ganger.local.run_folder import open_log
 from ganger.ports import Launch, Room, Sandbox
 
 if TYPE_CHECKING:

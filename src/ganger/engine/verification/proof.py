@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ganger.core.verify.census import TestCensus, TestOutcome, regression, without_case
-from ganger.engine.files import named_os_errors, open_log
+from ganger.local.run_folder import named_os_errors, open_log
 from ganger.ports.runners import KnownRunner, Planting, RunnerCall, Runners
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

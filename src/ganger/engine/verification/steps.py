@@ -17,9 +17,9 @@ from ganger.core.verify.commands import CommandFault, parse_command
 from ganger.core.verify.lacks import SIGNAL, Lack, lack_of, never_began, refused_start, runs_out_of_disk
 from ganger.core.verify.tiers import TieredStep
 from ganger.core.vocabulary import Tier
-from ganger.engine.files import named_os_errors, open_log
 from ganger.engine.verification.proof import ProfileCensus, ReportedRun
 from ganger.errors import DiskFullError, GangerError
+from ganger.local.run_folder import named_os_errors, open_log
 from ganger.ports import Exit, Launch, Launcher
 from ganger.ports.runners import RunnerCall
 

@@ -19,7 +19,6 @@ from typing import Any
 
 from ganger.core.model.records import RunState
 from ganger.core.names import counter_folder, desk_folder
-from ganger.engine.files import named_os_errors
 from ganger.engine.resources.live_attempts import LiveAttempt, LiveAttempts
 from ganger.engine.resources.run_resources import RunResources
 from ganger.engine.resources.worker_tokens import WorkerTokens
@@ -36,6 +35,8 @@ from ganger.engine.workers.file_inbox import (
 )
 from ganger.engine.workers.protocol import WorkerProtocol
 from ganger.errors import GangerError
+from ganger.local.atomic import put_file
+from ganger.local.run_folder import named_os_errors
 from ganger.ports import Reply, WorkerCall
 
 SPOOL, REFUSED = "spool", "refused"
@@ -360,12 +361,7 @@ def _check_place(path: Path) -> None:
 
 
 def _write_private(path: Path, text: str) -> None:
-    fresh = path.with_name(f".{path.name}.tmp")
-    with open(fresh, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(path)
+    put_file(path, text.encode(), synced=True)
 
 
 def sweep_desks(folder: Path, state: RunState, discard: Callable[[Path], object]) -> None:

@@ -10,9 +10,9 @@ from ganger.core.model.records import RunState
 from ganger.core.planning.repos import graph_of
 from ganger.core.state.apply_delivery import rules_of
 from ganger.core.vocabulary import TaskStatus
-from ganger.engine.files import RunFolder, open_log
 from ganger.engine.prompts.assemble import CiNote, Handoff
 from ganger.engine.resources.run_resources import one_line
+from ganger.local.run_folder import RunFolder, open_log
 
 _MOST_LISTED = 50
 _LOG_BYTES = 16 * 1024

@@ -27,13 +27,13 @@ from ganger.core.names import report_file
 from ganger.core.scheduling.health import HealthPolicy
 from ganger.core.times import stamp
 from ganger.core.vocabulary import TaskStatus
-from ganger.engine.files import replace_file
 from ganger.engine.resources.live_attempts import LiveAttempt, LiveAttempts
 from ganger.engine.resources.run_resources import RunResources, one_line
 from ganger.engine.resources.worker_tokens import Badge, WorkerTokens
 from ganger.engine.workers.briefs import section_of, sections
 from ganger.engine.workers.file_inbox import told
 from ganger.errors import GangerError, StaleToken
+from ganger.local.run_folder import replace_file
 from ganger.ports import Exit, Reply, WorkerCall
 
 _TOLD_EVERY_SEC = 60.0

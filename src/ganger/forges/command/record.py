@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 from ganger.core.model.ci import OVER, JobFact, RunFact, Word, is_sha
 from ganger.core.names import file_stem
 from ganger.errors import DiskFullError, ForgeError
+from ganger.local.atomic import replace_file
 
 SHORT = 12
 
@@ -149,15 +149,9 @@ class Records:
     def write(self, record: RunRecord) -> None:
         """Durable when this returns."""
         path = self._path(record.sha)
-        temporary = path.with_name(f".{path.name}.tmp")
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with temporary.open("w", encoding="utf-8") as file:
-                file.write(record.text())
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.rename(path)
-            _sync(self.folder)
+            replace_file(path, record.text().encode())
         except OSError as problem:
             raise _unwritable(path, problem) from problem
 
@@ -195,11 +189,3 @@ def _unwritable(path: Path, problem: OSError) -> ForgeError | DiskFullError:
     return ForgeError(
         f"{path}: cannot write it ({problem.strerror})", hint="correct its permissions, then run the same command again"
     )
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ganger.local.atomic import sync_folder
 from ganger.workspaces.files.content_store import write_all
 from ganger.workspaces.files.snapshot import FileEntry, Snapshot
 from ganger.workspaces.refusals import named_failures
@@ -101,18 +102,10 @@ class Baseline:
             finally:
                 os.close(fd)
             temp.rename(self._file)
-            _sync_folder(self._file.parent)
+            sync_folder(self._file.parent)
         self._first_bytes, self._later_bytes, self._is_there = len(line), 0, True
 
 
 def _line(part: Mapping[str, Any]) -> bytes:
     # Names that are not UTF-8 survive: their lone surrogates are escaped.
     return json.dumps(part, separators=(",", ":")).encode("ascii") + b"\n"
-
-
-def _sync_folder(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

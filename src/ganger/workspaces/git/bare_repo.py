@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ganger.errors import GangerError
+from ganger.local.atomic import sync_folder
 from ganger.local.scratch import prefix, scratch_folder
 from ganger.workspaces.files.removal import discard
 from ganger.workspaces.git.git import BYTE_EXACT, LONG_SEC, Git, GitCall, is_object, require_object, unjudged
@@ -307,11 +308,3 @@ def _sync_new(folder: Path) -> None:
                 os.fsync(file)
                 os.close(file)
         os.fsync(fd)
-
-
-def sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -16,11 +16,12 @@ from typing import ParamSpec, TypeVar
 from ganger.contracts.task_result import Write
 from ganger.core.names import file_stem
 from ganger.errors import DiskFullError, GangerError
+from ganger.local.atomic import sync_folder
 from ganger.ports import Conflict, Place, Rebased, Rules, Taken, Touched
 from ganger.workspaces.files.copying import bytes_of
 from ganger.workspaces.files.removal import Bin, discard, throw_away
 from ganger.workspaces.git import landing as leftovers
-from ganger.workspaces.git.bare_repo import BareRepo, sync_folder
+from ganger.workspaces.git.bare_repo import BareRepo
 from ganger.workspaces.git.checkouts import BRANCH, Checkouts, Pool, Recipe, Template, fresh_name, put_in_place
 from ganger.workspaces.git.commit import Attempts
 from ganger.workspaces.git.git import GitCall, check_version, damaged, failed, is_object, require_object

@@ -17,10 +17,10 @@ from ganger.core.planning.repos import graph_of
 from ganger.core.state.apply_delivery import rules_of
 from ganger.core.vocabulary import FailureClass
 from ganger.engine.attempt_context import Failed, RunningAttempt
-from ganger.engine.files import named_os_errors, write_private
 from ganger.engine.resources.delivery_target import DeliveryTarget
 from ganger.engine.resources.run_resources import one_line
 from ganger.errors import ForgeError, HostError
+from ganger.local.run_folder import named_os_errors, write_private
 from ganger.ports.forge import Forge
 
 _MOST_LOGS = 3

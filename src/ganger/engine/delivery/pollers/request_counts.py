@@ -8,8 +8,8 @@ import json
 from collections import deque
 from collections.abc import Mapping
 
-from ganger.engine.files import RunFolder, replace_file
 from ganger.errors import GangerError
+from ganger.local.run_folder import RunFolder, replace_file
 from ganger.ports import Clock
 from ganger.ports.forge import Forge
 

@@ -32,10 +32,10 @@ from ganger.engine.agent_calls.launching import at_home, confined, forget_login
 from ganger.engine.agent_calls.log_follower import LogFollower, followed
 from ganger.engine.attempt_context import RunningAttempt
 from ganger.engine.attempt_outcome import Waits
-from ganger.engine.files import named_os_errors, write_private
 from ganger.engine.prompts.assemble import FORMAT_REMINDER, contract_text, file_text
 from ganger.engine.resources.run_resources import one_line
 from ganger.errors import GangerError
+from ganger.local.run_folder import named_os_errors, write_private
 from ganger.ports import AttemptContext, Exit, Repository, Room, Running
 
 # How often one is asked at most, whatever became of the answers.

@@ -1,190 +1,29 @@
-"""Files of a run: its folder, atomic replacement, and the lock of its lead."""
+"""One lead per run: the lock of its process, the lease in the store, and who holds them.
+
+The lock on lead.lock ends with its process; the lease in the store ends with time; the fence rejects a lead that
+returns after both. The lock file also says who holds it, and under which fence once it leads.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import json
 import os
-import re
 import select
 import signal
-import stat
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
-from ganger.core.names import file_stem
-from ganger.errors import DiskFullError, GangerError, RunLockedError, StoreError
+from ganger.errors import GangerError, RunLockedError, StoreError
+from ganger.local.procfs import boot_id, living_since, machine_name
+from ganger.local.run_folder import RunFolder, named_os_errors
 from ganger.ports import Owner, Store
-
-
-@dataclass(frozen=True, slots=True)
-class RunFolder:
-    """Where one run keeps everything; names as users know them.
-
-    `shown` is where people look, if that is elsewhere, and `anchor` the folder above it. Below `anchor`, agents may
-    have replaced anything, so nothing there is ever read.
-    """
-
-    path: Path
-    shown: Path | None = None
-    anchor: Path | None = None
-
-    @classmethod
-    def of(cls, state_dir: Path, run_id: str) -> RunFolder:
-        return cls(state_dir / file_stem(run_id))
-
-    @property
-    def known_as(self) -> Path:
-        """As people know it."""
-        return self.shown or self.path
-
-    @property
-    def database(self) -> Path:
-        return self.path / "ganger.db"
-
-    @property
-    def state(self) -> Path:
-        return self.path / "state.json"
-
-    @property
-    def report(self) -> Path:
-        return self.path / "report.md"
-
-    def make(self, *, passable: bool = False) -> None:
-        """Creates the folders; says plainly when the place cannot be written. `passable`: agents of another user must
-        be able to reach what is theirs."""
-        with named_os_errors(self.path):
-            make_private(self.path, _PASSABLE if passable else _PRIVATE)
-            for name in ("logs", "prompts", "backups"):
-                make_private(self.path / name, _PRIVATE)
-
-
-_PRIVATE, _PASSABLE = 0o700, 0o711
-_OF_OTHERS = 0o077
-
-
-def make_private(folder: Path, mode: int = _PRIVATE) -> None:
-    """Private, even if an earlier version left it open."""
-    folder.parent.mkdir(parents=True, exist_ok=True, mode=mode)
-    folder.mkdir(exist_ok=True, mode=mode)
-    found = folder.stat()
-    if stat.S_IMODE(found.st_mode) & _OF_OTHERS & ~mode or (found.st_mode & mode) != mode:
-        folder.chmod(mode)
-
-
-@contextlib.contextmanager
-def named_os_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise DiskFullError(
-                f"{path}: the disk is full; what was recorded so far is safe",
-                hint="free some space, then run the same command again",
-            ) from error
-        raise GangerError(
-            f"{path}: cannot be written ({error.strerror})",
-            hint="choose another place with state_dir in ganger.toml, or fix its permissions",
-            code="NOT_WRITABLE",
-        ) from error
-
-
-_AS_FOUND = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-
-
-def write_private(path: Path, text: str) -> None:
-    """Files that are rewritten whenever they are missing: no care for a power cut, and private. A link or a
-    pipe that an agent put there is neither followed nor waited for."""
-    opener = lambda name, flags: os.open(name, flags | _AS_FOUND, 0o600)  # noqa: E731
-    with open(path, "w", encoding="utf-8", opener=opener) as file:
-        file.write(text)
-
-
-def open_log(path: Path) -> BinaryIO:
-    """A log, which an agent without a sandbox may have replaced: only a regular file is read."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(errno.EINVAL, "not a regular file", str(path))
-    return os.fdopen(descriptor, "rb")
-
-
-def clear_way(path: Path) -> None:
-    """An agent without a sandbox may put a folder in the place of Ganger's own file; it is removed."""
-    if path.is_dir() and not path.is_symlink():
-        with named_os_errors(path):
-            path.rename(path.with_name(f"{path.name}.{time.time_ns()}.aside"))
-
-
-def replace_file(path: Path, text: str, mode: int = 0o600) -> None:
-    """Old or new content at every instant, also after a power cut: temporary file, fsync, rename, directory fsync."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with named_os_errors(path):
-        try:
-            with open(temporary, "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, mode)) as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.rename(path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-
-
-_UNFINISHED = re.compile(r"\..+\.([0-9]+)\.tmp")
-_UNFINISHED_SEC = 60.0
-# Made and filled by agents.
-_NOT_OURS = frozenset(("work", "pool", "homes", "checks", "desks"))
-
-
-def sweep_unfinished(folder: Path) -> list[Path]:
-    """Removes what processes left that were killed in `replace_file`, here and in Ganger's own folders just below."""
-    swept = []
-    for place in (folder, *_folders_in(folder)):
-        for path in _temporary_in(place):
-            made_by = _UNFINISHED.fullmatch(path.name)
-            with contextlib.suppress(OSError):
-                old = time.time() - path.lstat().st_mtime > _UNFINISHED_SEC
-                if made_by and old and not path.is_dir() and start_ticks(int(made_by[1])) is None:
-                    path.unlink()
-                    swept.append(path)
-    return swept
-
-
-def _temporary_in(place: Path) -> list[Path]:
-    """A place that cannot be listed now is swept another time."""
-    try:
-        return list(place.glob(".*.tmp"))
-    except OSError:
-        return []
-
-
-def _folders_in(folder: Path) -> list[Path]:
-    try:
-        with os.scandir(folder) as entries:
-            return [Path(e.path) for e in entries if e.is_dir(follow_symlinks=False) and e.name not in _NOT_OURS]
-    except OSError:
-        return []
-
-
-# --- the lead -------------------------------------------------------------------------------------------------------
-#
-# The lock on lead.lock ends with its process; the lease in the store ends with time; the fence rejects a lead that
-# returns after both. The lock file also says who holds it, and under which fence once it leads.
 
 LEASE_SEC = 15.0
 RENEW_SEC = 4.0
-_FIRST_PID_NAMESPACE = 0xEFFFFFFC
 _GONE_MS = 10_000
 
 
@@ -194,33 +33,7 @@ def boot_seconds() -> float:
 
 
 def this_process() -> Owner:
-    return Owner(os.getpid(), start_ticks(os.getpid()) or 0, boot_id(), _machine())
-
-
-def boot_id() -> str:
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
-    except OSError:
-        return ""
-
-
-def _machine() -> str:
-    """Its name; in a container also that container's process numbers, which mean nothing outside."""
-    with contextlib.suppress(OSError):
-        namespace = Path("/proc/self/ns/pid").stat().st_ino
-        if namespace != _FIRST_PID_NAMESPACE:
-            return f"{os.uname().nodename} (pid namespace {namespace})"
-    return os.uname().nodename
-
-
-def start_ticks(pid: int) -> int | None:
-    """None also for a process that has ended and waits for its parent to notice."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    fields = stat.rpartition(")")[2].split()
-    return None if fields[0] in "ZX" else int(fields[19])
+    return Owner(os.getpid(), living_since(os.getpid()) or 0, boot_id(), machine_name())
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,7 +157,7 @@ def _take(fd: int, run: str, store: Store, lease_sec: float, now: Callable[[], f
         local = (holder.host, holder.boot_id) == (me.host, me.boot_id)
         if not local or holder.pid == me.pid:
             return alone
-        if start_ticks(holder.pid) != holder.start_ticks:
+        if living_since(holder.pid) != holder.start_ticks:
             return True
         _require_may_end(holder, run)
         over.append(holder)
@@ -379,7 +192,7 @@ def _late_holder(fd: int, me: Owner, run: str) -> Owner:
         raise _refusal(run, "a process that has not identified itself")
     owner = holder.owner
     local = (owner.host, owner.boot_id) == (me.host, me.boot_id)
-    if not holder.fence or not local or owner.pid == me.pid or start_ticks(owner.pid) != owner.start_ticks:
+    if not holder.fence or not local or owner.pid == me.pid or living_since(owner.pid) != owner.start_ticks:
         raise _refusal(run, _named(owner))
     _require_may_end(owner, run)
     return owner
@@ -411,7 +224,7 @@ def _end(owners: list[Owner], run: str) -> None:
         except ProcessLookupError:
             continue
         try:
-            if start_ticks(owner.pid) == owner.start_ticks:
+            if living_since(owner.pid) == owner.start_ticks:
                 signal.pidfd_send_signal(descriptor, signal.SIGKILL)
                 _await_end(descriptor, owner, run)
         except ProcessLookupError:
