@@ -1,6 +1,6 @@
-"""What an answer does, by the kind of its question: every option that is offered acts, and words of one's own are told.
+"""What an answer does, by the kind of its question: every offered option acts, and free text goes to the worker.
 
-Which options a kind offers stands here, beside what each of them does.
+The options of each kind are listed here, next to what each of them does.
 """
 
 from __future__ import annotations
@@ -26,22 +26,28 @@ from ganger.core.state.hosts import answer_host
 from ganger.core.vocabulary import BlockReason, TaskStatus
 
 CASCADE, PACKAGES, REFS, REQUEST = "cascade", "packages", "refs", "request"
-WAS_ME, WAS_NOT_ME = "it was me", "it was not me: pause the run, I look at it"
-REINSTALLED = "they are as they shall be again"
-ONCE_MORE, LEAVE_OUT = "bring it there once more", "leave the task out"
+WAS_ME, WAS_NOT_ME = "it was me", "it was not me: pause the run, I will look at it"
+REINSTALLED = "they are correct again"
+DELIVER_AGAIN, LEAVE_OUT = "deliver it again", "leave the task out"
+# Options as questions of earlier versions offer them.
+_EARLIER: Mapping[str, str] = {
+    "it_was_not_me:_pause_the_run,_I_look_at_it": WAS_NOT_ME,
+    "they_are_as_they_shall_be_again": REINSTALLED,
+    "bring_it_there_once_more": DELIVER_AGAIN,
+}
 OPTIONS: Mapping[str, tuple[str, ...]] = {
     reviews.REVIEW: (reviews.APPROVE_WORD,),
     REFS: (WAS_ME, WAS_NOT_ME),
     PACKAGES: (REINSTALLED,),
-    REQUEST: (ONCE_MORE, LEAVE_OUT),
+    REQUEST: (DELIVER_AGAIN, LEAVE_OUT),
     REMOVED: (removals.LEAVE_REMOVED, removals.PUT_BACK),
 }
-# What an attempt that met changed packages is known by.
+# How an attempt that found changed packages is recognized.
 PACKAGES_SIGNAL = "packages changed"
 
 
 def given(state: RunState, question: Question, text: str, now: float) -> Effect:
-    """`text` is an option in full, or somebody's own words."""
+    """`text` is an option in full, or free text."""
     if question.kind == reviews.REVIEW and reviews.is_open(state, question.task):
         return reviews.answer_review(state, question, text, now)
     if question.host:
@@ -52,24 +58,29 @@ def given(state: RunState, question: Question, text: str, now: float) -> Effect:
     return act(state, question, text, now) if act is not None else answer(state, question, text, now)
 
 
+def _meaning(text: str) -> str:
+    """The option of today that an option of an earlier version stands for."""
+    return _EARLIER.get(text.replace(" ", "_"), text)
+
+
 def _refs(state: RunState, question: Question, text: str, now: float) -> Effect:
-    """Nothing new starts while a person looks at what moved."""
-    if text != WAS_NOT_ME or state.paused or state.stopping or state.draining:
+    """Nothing new starts while a person looks into the moved refs."""
+    if _meaning(text) != WAS_NOT_ME or state.paused or state.stopping or state.draining:
         return answer(state, question, text, now)
-    paused = ev.RunPaused(f"{question.id}: somebody moved refs, and a person looks at it")
-    said = f"{question.id} is answered; paused: nothing new starts; ganger resume goes on"
+    paused = ev.RunPaused(f"{question.id}: refs moved, and a person is looking into it")
+    said = f"{question.id} is answered; paused: nothing new starts; ganger resume continues"
     return Effect(said, (ev.QuestionAnswered(question.id, text), paused))
 
 
 def _packages(state: RunState, question: Question, text: str, now: float) -> Effect:
-    """Whoever could not start for it runs now."""
-    if text != REINSTALLED:
+    """The tasks that could not start because of it may run."""
+    if _meaning(text) != REINSTALLED:
         return answer(state, question, text, now)
     names = [name for name in state.by_rank if _lacks_packages(state, name)]
     back: list[ev.Event] = []
     for name in names:
         events = bring_back(state, name, text, "")
-        # Nobody worked in vain, so nothing is granted.
+        # No attempt was used up, so none is granted.
         back += [replace(event, granted=0) if isinstance(event, ev.TaskRequeued) else event for event in events]
     once = list(dict.fromkeys(back))
     also = f"; {counted(len(names), 'task')} that waited for it may run" if names else ""
@@ -83,7 +94,7 @@ def _lacks_packages(state: RunState, name: str) -> bool:
 
 
 def _cascade(state: RunState, question: Question, text: str, now: float) -> Effect:
-    """Who made the suspected commit takes it back, or changes it together with what it broke."""
+    """The task that made the suspected commit reverts it, or changes it together with what it broke."""
     culprit = culprit_of(question.options)
     word = text.partition(" ")[0].rstrip(":")
     if text not in question.options or word not in (REVERT, BOTH) or culprit is None or culprit.task not in state.tasks:
@@ -91,13 +102,13 @@ def _cascade(state: RunState, question: Question, text: str, now: float) -> Effe
     here, name = shown(state.specs[question.task].repo), question.task
     commit = f"{culprit.commit} of {culprit.repo}"
     if word == REVERT:
-        above = f"Take back what {commit} changed: {here} is red with it, and a person decided that it goes."
-        below = f"{commit}, which you build on, is taken back. Do what is then still to be done, and no more."
-        told = f"{culprit.task} runs again and takes {culprit.commit} back"
+        above = f"Revert what {commit} changed: {here} is red with it, and a person decided to revert it."
+        below = f"{commit}, which you build on, is being reverted. Then do only what is still needed."
+        then = f"{culprit.task} runs again and reverts {culprit.commit}"
     else:
-        above = f"{here} is red with {commit}. It and {here} are changed together: change it so that both fit."
-        below = f"{commit}, which you build on, is changed once more. Adapt {here} to it."
-        told = f"{culprit.task} and {name} run again, one after the other"
+        above = f"{here} is red with {commit}. Both are being changed together: change it so that they fit."
+        below = f"{commit}, which you build on, is being changed again. Adapt {here} to it."
+        then = f"{culprit.task} and {name} run again, one after the other"
     answered = ev.QuestionAnswered(question.id, text)
     others = [event for event in close_questions(state, name, text) if event != answered]
     freed = ev.RepoUnlocked(state.specs[name].repo, f"{question.id}: {text}", (name,), lifts=False)
@@ -109,11 +120,11 @@ def _cascade(state: RunState, question: Question, text: str, now: float) -> Effe
         *_told(state, name, question, below),
     )
     events = tuple(dict.fromkeys(events))
-    return Effect(f"{question.id} is answered; {told}{but(state, culprit.task, now)}", events)
+    return Effect(f"{question.id} is answered; {then}{but(state, culprit.task, now)}", events)
 
 
 def _told(state: RunState, name: str, question: Question, text: str) -> list[ev.Event]:
-    """Its task runs again with these words; one that runs begins anew with them, so that nobody waits for it."""
+    """The task runs again with these words; if it is running, it starts over with them, so that nothing waits for it."""
     task = state.tasks[name]
     if task.status is not TaskStatus.RUNNING:
         return bring_back(state, name, f"{question.id} was answered", text)
@@ -124,16 +135,17 @@ def _told(state: RunState, name: str, question: Question, text: str) -> list[ev.
 
 
 def _request(state: RunState, question: Question, text: str, now: float) -> Effect:
-    """What a person closed or deleted stays so until one wants it there again."""
+    """What a person closed or deleted stays so until a person wants it delivered again."""
+    text = _meaning(text)
     name = question.task
     if text == LEAVE_OUT and state.tasks[name].status is not TaskStatus.RUNNING:
         return Effect(f"{question.id} is answered; {name} is left out", left_out(state, name, text))
-    if text != ONCE_MORE or state.tasks[name].status is TaskStatus.RUNNING:
+    if text != DELIVER_AGAIN or state.tasks[name].status is TaskStatus.RUNNING:
         return answer(state, question, text, now)
     back = bring_back(state, name, text, "")
-    # Nobody worked in vain, so nothing is granted.
+    # No attempt was used up, so none is granted.
     back = [replace(event, granted=0) if isinstance(event, ev.TaskRequeued) else event for event in back]
-    said = f"{question.id} is answered; {name} is brought there once more{but(state, name, now)}"
+    said = f"{question.id} is answered; {name} is delivered again{but(state, name, now)}"
     return Effect(said, (*close_questions(state, name, text), *back))
 
 

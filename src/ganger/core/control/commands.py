@@ -1,6 +1,6 @@
-"""What a person's command does to a run: the events it becomes, and a sentence on what came of it.
+"""What a person's command does to a run: the events it becomes, and a sentence that reports the outcome.
 
-The lead records all events of one command in one transaction, and only then looks at the next command.
+The lead records all events of one command in one transaction, and only then takes the next command.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Asked(Protocol):
 def act(state: RunState, command: Asked, now: float) -> list[ev.Event]:
     """Everything the command changes, then `CommandTaken`.
 
-    Nothing at all for one that was taken before, or while the run has ended: the next lead takes it.
+    Empty if the command was taken before, or if the run has ended: then the next lead takes it.
     """
     if command.number <= state.commands_taken or state.finished:
         return []
@@ -58,7 +58,7 @@ def act(state: RunState, command: Asked, now: float) -> list[ev.Event]:
 
 
 def refused(command: Asked, why: str) -> list[ev.Event]:
-    """For what only whoever carries it out can know."""
+    """For a reason that only shows when the command is carried out."""
     return [ev.CommandTaken(command.number, command.kind, f"{_REFUSED}{why}")]
 
 
@@ -71,12 +71,12 @@ def was_refused(outcome: str) -> bool:
 
 def _pause(state: RunState, _data: Mapping[str, object], _now: float) -> Effect:
     if state.stopping or state.draining:
-        raise Refusal("the run is ending already; ganger run continues it")
+        raise Refusal("the run is already ending; ganger run continues it")
     if state.paused:
-        return Effect("the run is paused already; ganger resume goes on")
-    went_on = f"; {_attempts(state)} to the end" if state.running else ""
+        return Effect("the run is already paused; ganger resume continues")
+    rest = f"; {_attempts(state)}" if state.running else ""
     return Effect(
-        f"paused: nothing new starts{went_on}; ganger resume goes on", (ev.RunPaused("asked for by a person"),)
+        f"paused: nothing new starts{rest}; ganger resume continues", (ev.RunPaused("requested by a person"),)
     )
 
 
@@ -85,26 +85,26 @@ def _resume(state: RunState, _data: Mapping[str, object], _now: float) -> Effect
         raise Refusal("the run is ending; ganger run continues it")
     if not state.paused:
         return Effect("the run is not paused; nothing to do")
-    return Effect("resumed: the run goes on", (ev.RunResumed("asked for by a person"),))
+    return Effect("resumed: the run continues", (ev.RunResumed("requested by a person"),))
 
 
 def _stop(state: RunState, data: Mapping[str, object], _now: float) -> Effect:
     lead = data.get("lead")
     if isinstance(lead, int) and lead != state.leads:
-        raise Refusal(f"it was meant for lead {lead} of this run, and that one has ended; this is lead {state.leads}")
+        raise Refusal(f"it was meant for lead {lead} of this run, which has ended; this is lead {state.leads}")
     if state.stopping:
-        return Effect("the run is stopping already")
+        return Effect("the run is already stopping")
     if data.get("drain") is not True:
-        ended = f"{counted(len(state.running), 'running attempt')} will be ended" if state.running else "nothing runs"
+        ended = f"{counted(len(state.running), 'running attempt')} will be stopped" if state.running else "nothing runs"
         return Effect(f"stopping: {ended}; ganger run continues the run", (ev.StopRequested("ganger stop"),))
     if state.draining:
-        return Effect("the run is draining already; ganger stop ends it at once")
-    rest = f"; {_attempts(state)} to the end first" if state.running else ""
-    return Effect(f"draining: nothing new starts and the run ends{rest}", (ev.DrainRequested("ganger stop --drain"),))
+        return Effect("the run is already draining; ganger stop ends it at once")
+    rest = f" after that; {_attempts(state)}" if state.running else ""
+    return Effect(f"draining: nothing new starts, and the run ends{rest}", (ev.DrainRequested("ganger stop --drain"),))
 
 
 def _attempts(state: RunState) -> str:
-    return f"{counted(len(state.running), 'running attempt')} {'goes' if len(state.running) == 1 else 'go'} on"
+    return f"{counted(len(state.running), 'running attempt')} {'finishes' if len(state.running) == 1 else 'finish'} first"
 
 
 # --- one task ----------------------------------------------------------------------------------------------------
@@ -114,26 +114,26 @@ def _retry(state: RunState, data: Mapping[str, object], now: float) -> Effect:
     name, hint = task_named(state, data), text_of(data, "hint")
     task = state.tasks[name]
     if task.status is TaskStatus.RUNNING and data.get("force") is not True and (host := hosts.awaited_by(state, name)):
-        return Effect(f"{host} is asked at once; {name} goes on when it answers", tuple(hosts.tried(state, name)))
+        return Effect(f"{host} is tried now; {name} continues when it answers", tuple(hosts.tried(state, name)))
     if task.status is TaskStatus.RUNNING and data.get("force") is not True:
-        anew = f"ganger retry {name} --force ends it and begins anew"
-        raise Refusal(f"{name} is RUNNING (attempt {task.attempts}); wait for its end, or {anew}")
+        force = f"ganger retry {name} --force stops it and starts over"
+        raise Refusal(f"{name} is RUNNING (attempt {task.attempts}); wait for its end, or {force}")
     if task.status is TaskStatus.RUNNING:
         worker_commands.require_running(state, name)
-        return worker_commands.begin_anew(name, task, hint)
+        return worker_commands.start_over(name, task, hint)
     if task.status is TaskStatus.DONE and data.get("force") is not True:
         raise Refusal(f"{name} is DONE; ganger retry {name} --force runs it again")
     if task.status is TaskStatus.PENDING and not hint and task.not_before <= now:
-        raise Refusal(f"{name} is PENDING and runs by itself; ganger why {name} says what it waits for")
+        raise Refusal(f"{name} is PENDING and starts by itself; ganger why {name} shows what it waits for")
     if task.block_reason is BlockReason.AWAITING_REVIEW and data.get("force") is not True:
-        raise Refusal(f"{name} awaits a review: ganger approve {name}, or ganger rework {name} TEXT")
+        raise Refusal(f"{name} is waiting for a review: ganger approve {name}, or ganger rework {name} TEXT")
     need = bad_need(state, name)
     if need is not None:
-        raise Refusal(f"{name} needs {need}, which is {state.tasks[need].status.value}: retry {need}, {name} follows")
-    told, again = " with your hint" if hint else "", " again" if task.attempts else ""
+        raise Refusal(f"{name} needs {need}, which is {state.tasks[need].status.value}: retry {need}, and {name} follows")
+    with_hint, again = " with your hint" if hint else "", " again" if task.attempts else ""
     closed = close_questions(state, name, hint or "retried")
     events = (*closed, *bring_back(state, name, "retried by a person", hint), *hosts.tried(state, name))
-    return Effect(f"{name} runs{again}{told}{but(state, name, now)}{following(events, name)}", events)
+    return Effect(f"{name} runs{again}{with_hint}{but(state, name, now)}{following(events, name)}", events)
 
 
 def _skip(state: RunState, data: Mapping[str, object], _now: float) -> Effect:
@@ -145,38 +145,39 @@ def _skip(state: RunState, data: Mapping[str, object], _now: float) -> Effect:
     if task.status is TaskStatus.DONE:
         raise Refusal(f"{name} is DONE; there is nothing left to skip")
     if is_skipped(state, name):
-        return Effect(f"{name} is left out already; ganger retry {name} takes it in again")
+        return Effect(f"{name} is already left out; ganger retry {name} includes it again")
     behind = behind_failed(state, name)
     also = f", and so are {counted(len(behind), 'task')} that need it" if behind else ""
-    return Effect(f"{name} is left out{also}; ganger retry {name} takes it in again", left_out(state, name, "skipped"))
+    return Effect(f"{name} is left out{also}; ganger retry {name} includes it again", left_out(state, name, "skipped"))
 
 
 # --- repositories ------------------------------------------------------------------------------------------------
 
 
 def _unlock(state: RunState, data: Mapping[str, object], _now: float) -> Effect:
-    """A person answers for it: the locks of this repository's tasks go, and any halt or pause with them."""
+    """A person takes responsibility: releases the locks of this repository's tasks, and any halt or pause."""
     repo, why = _repo_named(state, data), text_of(data, "why")
     if not why:
         raise Refusal("it gives no reason; --why TEXT is kept with the run")
     holders = sorted(state.locks.get(repo, ()), key=state.rank.__getitem__)
     lifted = [word for word, where in (("halt", state.halted), ("pause", state.broken)) if repo in where]
     if not holders and not lifted:
-        return Effect(f"nobody holds {shown(repo)} and nothing halts it; nothing to do")
+        return Effect(f"{shown(repo)} is neither locked nor halted; nothing to do")
     running = [name for name in holders if name in state.running]
-    still = f"; {', '.join(running)} still runs and now shares its chain with whoever starts" if running else ""
+    runs = "still runs and shares" if len(running) == 1 else "still run and share"
+    still = f"; {', '.join(running)} {runs} the chain with tasks that start now" if running else ""
     freed = [f"{', '.join(holders)} no longer {'holds' if len(holders) == 1 else 'hold'} it"] if holders else []
     freed += [f"its {word} is lifted" for word in lifted]
     back = _stopped_by(state, repo) if repo in state.halted else []
-    freed += [f"{', '.join(back)} {'goes' if len(back) == 1 else 'go'} on"] if back else []
-    told = f"{shown(repo)} is no longer halted"
-    again = [event for name in back for event in bring_back(state, name, told, "")]
+    freed += [f"{', '.join(back)} {'continues' if len(back) == 1 else 'continue'}"] if back else []
+    lifts = f"{shown(repo)} is no longer halted"
+    again = [event for name in back for event in bring_back(state, name, lifts, "")]
     events = (ev.RepoUnlocked(repo, why, tuple(holders)), *again)
     return Effect(f"{shown(repo)} is free: {' and '.join(freed)}{still}", events)
 
 
 def _stopped_by(state: RunState, repo: str) -> list[str]:
-    """Deliveries that wait because this repository is halted, and no other one of their chain."""
+    """Deliveries that wait only because this repository is halted, and none other of their chain."""
     graph, found = graph_of(state.repos), []
     for name in state.by_rank:
         task, own = state.tasks[name], state.specs[name].repo
@@ -213,9 +214,9 @@ def _undo_patch(state: RunState, data: Mapping[str, object], _now: float) -> Eff
     if patch is None:
         raise Refusal(f"there is no patch {data.get('patch', '')}; ganger patches lists them")
     if patch.undone:
-        return Effect(f"{patch.id} is undone already")
+        return Effect(f"{patch.id} is already undone")
     undone = ev.PatchUndone(patch.id, "undone by a person")
-    return Effect(f"{patch.id} is undone; attempts from now on are made without it", (undone,))
+    return Effect(f"{patch.id} is undone; later attempts run without it", (undone,))
 
 
 # --- settings ----------------------------------------------------------------------------------------------------
@@ -267,7 +268,7 @@ def _set(state: RunState, data: Mapping[str, object], _now: float) -> Effect:
     part: Any = state.policy if section == "policy" else state.budget
     before = getattr(part, field)
     if before == value:
-        return Effect(f"{key} is {_shown(value)} already")
+        return Effect(f"{key} is already {_shown(value)}")
     changed = replace(part, **{field: value})
     policy, budget = (changed, state.budget) if section == "policy" else (state.policy, changed)
     outcome = f"{key} is {_shown(value)} now (was {_shown(before)}){_without_effect(state, key, value)}"
@@ -291,10 +292,10 @@ def read_setting(key: object, value: object) -> tuple[str, float | None]:
         raise Refusal("it names no setting")
     full = key if "." in key else f"policy.{key}"
     if full == "policy.heal_schedule":
-        raise Refusal("the schedule cannot change while a run goes on; ganger stop, then ganger run --set")
+        raise Refusal("the schedule cannot change during a run; use ganger stop, then ganger run --set")
     known = SETTINGS.get(full)
     if known is None:
-        raise Refusal(f"{key} cannot be set while a run goes on; these can: {', '.join(SETTINGS)}")
+        raise Refusal(f"{key} cannot be set during a run; these can: {', '.join(SETTINGS)}")
     if value is None or (isinstance(value, str) and value.strip().lower() == "none"):
         if not known.may_be_none:
             raise Refusal(f"{full} needs a number")

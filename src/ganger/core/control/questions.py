@@ -1,4 +1,4 @@
-"""Questions only a person can decide: how one is found and answered, and what becomes of one nobody answers."""
+"""Questions for a person: how one is found and answered, and what happens when no answer comes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def find_question(state: RunState, word: object) -> Question:
         raise Refusal("it names no question")
     known = state.questions.get(word)
     if known is not None and known.answer is not None:
-        raise Refusal(f"{word} was answered already; ganger inbox shows what is open")
+        raise Refusal(f"{word} is already answered; ganger inbox shows what is open")
     if known is not None:
         return known
     of_task = [q for q in state.questions.values() if q.task == word and q.answer is None]
@@ -34,56 +34,56 @@ def find_question(state: RunState, word: object) -> Question:
 
 
 def chosen(question: Question, text: str) -> str:
-    """The answer as it was meant: the number of an option is that option."""
+    """The intended answer: the number of an option means that option."""
     if not question.options or text in question.options or not (text.isascii() and text.isdigit()):
         return text
     number = int(text) if len(text) < 4 else 0
     if 1 <= number <= len(question.options):
         return question.options[number - 1]
     raise Refusal(
-        f"{question.id} has options 1 to {len(question.options)}, not {text[:20]}; an answer of your own needs words"
+        f"{question.id} has options 1 to {len(question.options)}, not {text[:20]}; any other answer must be text"
     )
 
 
 def answer(state: RunState, question: Question, text: str, now: float) -> Effect:
-    """A worker that runs is told; otherwise the task runs again with the answer in its prompt."""
+    """A running worker gets the answer; otherwise the task runs again with the answer in its prompt."""
     answered = ev.QuestionAnswered(question.id, text)
     name, task = question.task, state.tasks.get(question.task)
     if task is None:
         return Effect(f"{question.id} is answered", (answered,))
     if task.status is TaskStatus.RUNNING:
-        told = ev.MessageLeft(name, task.attempts, "answer", _told(state, question, task, text), question.id)
-        said = f"{question.id} is answered; {name} is RUNNING: its worker is told, and so is every later attempt"
-        return Effect(said, (answered, told))
+        message = ev.MessageLeft(name, task.attempts, "answer", _message(state, question, task, text), question.id)
+        said = f"{question.id} is answered; {name} is RUNNING: its worker and every later attempt get the answer"
+        return Effect(said, (answered, message))
     if task.status is TaskStatus.DONE:
-        return Effect(f"{question.id} is answered; {name} is DONE already", (answered,))
+        return Effect(f"{question.id} is answered; {name} is already DONE", (answered,))
     also = [q.id for q in _asked_beside(state, question) if q.answer is None]
     if also and task.status is TaskStatus.ESCALATED:
-        said = f"{question.id} is answered; {name} waits for the answer to {', '.join(also)} as well"
+        said = f"{question.id} is answered; {name} also waits for the answer to {', '.join(also)}"
         return Effect(said, (answered,))
     others = [e for e in close_questions(state, name, text) if _is_answered_by(state.questions[e.question], question)]
     hint = _with_earlier(state, question, text)
     events = (answered, *others, *bring_back(state, name, f"{question.id} was answered", hint))
     if isinstance(events[-1], ev.TaskSettled):
-        return Effect(f"{question.id} is answered; {name} keeps it: {events[-1].detail}", events)
+        return Effect(f"{question.id} is answered; kept for {name}: {events[-1].detail}", events)
     again = f"{name} runs again with your answer"
     return Effect(f"{question.id} is answered; {again}{but(state, name, now)}{following(events, name)}", events)
 
 
 def _asked_beside(state: RunState, question: Question) -> list[Question]:
-    """What else the worker that asked this asked."""
+    """The other questions of the worker that asked this one."""
     same = (question.task, question.attempt)
     asked = [q for q in state.questions.values() if q.by_worker and (q.task, q.attempt) == same]
     return [q for q in asked if question.by_worker and (q.kind, q.text) != (question.kind, question.text)]
 
 
 def _is_answered_by(other: Question, question: Question) -> bool:
-    """What Ganger asked about a task is answered by what brings it back; another worker's question only by its own."""
+    """Bringing a task back answers Ganger's own questions about it; a worker's question needs its own answer."""
     return other is not question and (not other.by_worker or (other.kind, other.text) == (question.kind, question.text))
 
 
 def _with_earlier(state: RunState, question: Question, text: str) -> str:
-    """With the answers that were given while its task waited for this one, each beside what was asked."""
+    """With the answers given while the task waited for this one, each with its question."""
     hints = state.tasks[question.task].hints
     earlier = [q for q in _asked_beside(state, question) if q.answer is not None]
     untold = [q for q in earlier if not {q.answer, f"{q.id}: {q.answer}"} & set(hints)]
@@ -93,8 +93,8 @@ def _with_earlier(state: RunState, question: Question, text: str) -> str:
     return "\n\n".join(f"Asked ({q.kind}): {_short(q.text)}\nAnswered: {q.answer}" for q in both)
 
 
-def _told(state: RunState, question: Question, task: TaskState, text: str) -> str:
-    """Who asked more than one thing must know which of them this answers; who did not ask it, what was asked."""
+def _message(state: RunState, question: Question, task: TaskState, text: str) -> str:
+    """A worker with several questions must know which one this answers; one that did not ask it, the question."""
     if question.attempt != task.attempts or question.kind in _NOT_BY_A_WORKER:
         return f"Asked ({question.kind}): {_short(question.text)}\nAnswered: {text}"
     asked = [q for q in state.questions.values() if q.task == question.task and q.attempt == task.attempts]
@@ -102,7 +102,7 @@ def _told(state: RunState, question: Question, task: TaskState, text: str) -> st
 
 
 def answers_of(state: RunState, name: str) -> tuple[str, ...]:
-    """What people told the workers of a task, an answer with what was asked."""
+    """What people answered the workers of a task, each answer with its question."""
     asked = [q for q in state.questions.values() if q.task == name and q.answer is not None]
     told: list[str] = []
     for hint in state.tasks[name].hints:
@@ -117,10 +117,10 @@ def _short(text: str) -> str:
 
 
 def due(state: RunState, now: float, remind_sec: float) -> list[ev.Event]:
-    """What follows from nobody having answered: the default where its time has come, else the question rises again.
+    """What follows from a missing answer: the default once its deadline is past, otherwise a reminder.
 
-    Reminders come after `remind_sec`, then after twice as long, and so on; 0 is never. Of the answers that bring a
-    task back, only the first is given: the others are judged on the state it leads to.
+    A reminder comes after `remind_sec`, the next after twice as long, and so on; 0 means never. Of several defaults
+    that bring a task back, only the first is applied: the others are judged on the state it leads to.
     """
     if state.finished:
         return []
@@ -140,7 +140,7 @@ def due(state: RunState, now: float, remind_sec: float) -> list[ev.Event]:
 
 
 def moot(state: RunState) -> list[ev.QuestionAnswered]:
-    """What a worker asked and then did without an answer needs none any more."""
+    """Open questions of tasks that were done without an answer."""
     asked = [q for q in state.questions.values() if q.answer is None and _is_done(state, q.task)]
     return [ev.QuestionAnswered(question.id, "not needed: its task is DONE") for question in asked]
 
@@ -150,7 +150,7 @@ def _is_done(state: RunState, name: str) -> bool:
 
 
 def _was_asked_before(state: RunState, question: Question) -> bool:
-    """The same again, although it was answered: a default would go on for ever, so a person looks."""
+    """The same question was answered before: a default would repeat for ever, so a person decides."""
     same = (question.task, question.kind, question.text)
     return any(
         (q.task, q.kind, q.text) == same and q.answer is not None for q in state.questions.values() if q is not question
@@ -168,7 +168,7 @@ def _by_default(state: RunState, question: Question, now: float) -> tuple[ev.Eve
     except Refusal:
         text = question.default
     events = answer(state, question, f"{text} {BY_DEFAULT}", now).events
-    # Nobody granted anything: whoever asked has used up no attempt either.
+    # No person granted an attempt, and the worker that asked used up none.
     return tuple(replace(e, granted=0, by_person=False) if isinstance(e, ev.TaskRequeued) else e for e in events)
 
 

@@ -1,4 +1,4 @@
-"""What changed between a run and its manifest, and what becomes of the run once a person takes that over (T20)."""
+"""What changed between a run and its manifest, and what happens to the run when a person applies the change (T20)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BAD = frozenset({TaskStatus.FAILED, TaskStatus.BLOCKED, TaskStatus.ESCALATED})
 
 @dataclass(frozen=True, slots=True)
 class ContentDigest:
-    """What a task's prompt and each of its context files held, as short hashes in the order they are named."""
+    """The content of a task's prompt and of each of its context files, as short hashes in the order of the manifest."""
 
     prompt: str
     context: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ class Weight(IntEnum):
     EVERYTHING = 2
 
 
-# Another question or another judge: work that is DONE proves nothing now. Another way to work: a failure may pass now.
+# Another task or other checks: DONE work proves nothing any more. Another way to work: a failed task may pass now.
 FIELDS: Mapping[str, tuple[str, Weight]] = {
     "prompt_ref": ("prompt_ref", Weight.EVERYTHING),
     "context_refs": ("context_refs", Weight.EVERYTHING),
@@ -76,7 +76,7 @@ FIELDS: Mapping[str, tuple[str, Weight]] = {
 
 @dataclass(frozen=True, slots=True)
 class ManifestChange:
-    """One task that both have, and how it differs. `again`: it begins anew, whatever became of it."""
+    """One task that both have, and how it differs. `again`: it starts over, whatever its status."""
 
     task: str
     status: TaskStatus
@@ -86,9 +86,9 @@ class ManifestChange:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A manifest beside the run that was begun with another one.
+    """A manifest compared with the run, which began with another one.
 
-    `back` are tasks that wait for a failed one that now begins anew; `stop` are running ones that must end first.
+    `back` are tasks that wait for a failed one that now starts over; `stop` are running ones that must end first.
     """
 
     run_id: str
@@ -119,7 +119,7 @@ def compare(
     *,
     edited: Collection[str] = (),
 ) -> Difference:
-    """`edited` are files that were written after the run's last event, so by somebody else."""
+    """`edited` are files that were written after the run's last event, so not by the run."""
     given = {spec.id: spec for spec in specs}
     foreign = _Foreign(state, specs, edited)
     changes = [_change(state, spec, contents.get(spec.id), foreign) for spec in specs if spec.id in state.specs]
@@ -140,7 +140,7 @@ def compare(
 
 @dataclass(frozen=True)
 class _Foreign:
-    """Which changed files are somebody else's doing: never one the run itself writes. Worked out when asked for."""
+    """Which changed files were changed from outside: never one that the run itself writes. Computed on demand."""
 
     state: RunState
     specs: Sequence[TaskSpec]
@@ -155,7 +155,7 @@ class _Foreign:
         return posixpath.normpath(ref) not in self.own
 
     def context(self, ref: str) -> bool:
-        """While attempts run their agents may edit any file, so an edited context file tells nothing then."""
+        """While attempts run, their agents may edit any file, so an edited context file proves nothing."""
         return not self.state.running and ref in self.edited and posixpath.normpath(ref) not in self.own
 
 
@@ -171,7 +171,7 @@ def _change(state: RunState, spec: TaskSpec, now: ContentDigest | None, foreign:
     if not found:
         return None
     weight = max(weight for _, weight in found)
-    return ManifestChange(spec.id, task.status, tuple(why for why, _ in found), _begins_anew(task, weight))
+    return ManifestChange(spec.id, task.status, tuple(why for why, _ in found), _starts_over(task, weight))
 
 
 def _field_changes(before: TaskSpec, now: TaskSpec) -> Iterator[tuple[str, Weight]]:
@@ -184,7 +184,7 @@ def _field_changes(before: TaskSpec, now: TaskSpec) -> Iterator[tuple[str, Weigh
 def _content_changes(
     known: TaskSpec, spec: TaskSpec, before: ContentDigest, now: ContentDigest, foreign: _Foreign
 ) -> Iterator[str]:
-    """Of files that are named as before; another name is a change of its own."""
+    """Of files whose names are unchanged; another name is a change of its own."""
     if known.prompt_ref == spec.prompt_ref and before.prompt != now.prompt and foreign.prompt(spec.prompt_ref):
         yield f"content of {spec.prompt_ref}"
     if known.context_refs == spec.context_refs:
@@ -192,20 +192,20 @@ def _content_changes(
         yield from (f"content of {ref}" for ref, was, is_now in parts if was != is_now and foreign.context(ref))
 
 
-def _begins_anew(task: TaskState, weight: Weight) -> bool:
+def _starts_over(task: TaskState, weight: Weight) -> bool:
     if task.status is P and not task.attempts:
         return False
     return weight is Weight.EVERYTHING or (weight is Weight.WHAT_IS_NOT_DONE and task.status is not D)
 
 
 def _comes_back(state: RunState, specs: Sequence[TaskSpec], found: Difference) -> tuple[str, ...]:
-    """One pass in plan order: a task that was blocked by a failed one, once nothing it needs stays bad."""
-    anew = {*found.again, *found.added}
+    """One pass in plan order: tasks that were blocked by a failed one and now need no failed task."""
+    new = {*found.again, *found.added}
     needs = {spec.id: spec.depends_on for spec in specs}
     bad: set[str] = set()
     back: list[str] = []
     for name in make_plan(tuple(specs)).order:
-        task = None if name in anew else state.tasks[name]
+        task = None if name in new else state.tasks[name]
         if task is None or task.status not in _BAD:
             continue
         if task.block_reason is BlockReason.DEPENDENCY_FAILED and not bad.intersection(needs[name]):
@@ -218,7 +218,7 @@ def _comes_back(state: RunState, specs: Sequence[TaskSpec], found: Difference) -
 def reconcile(
     state: RunState, found: Difference, specs: Sequence[TaskSpec], contents: Mapping[str, ContentDigest]
 ) -> list[ev.Event]:
-    """To be recorded together, once every attempt in `found.stop` has ended and no healer is at work."""
+    """Recorded together, once every attempt in `found.stop` has ended and no healer is at work."""
     gone, removed = {*found.again, *found.removed}, set(found.removed)
     moot = [q.id for q in state.questions.values() if q.task in gone and q.answer is None]
     freed = [n for n, task in state.tasks.items() if task.held_by in removed and n not in gone]
@@ -235,12 +235,12 @@ def reconcile(
         *(ev.QuestionAnswered(question, "the manifest changed") for question in moot),
         taken,
         *judged,
-        *(ev.TaskRequeued(name, "what it waits for begins anew") for name in found.back),
+        *(ev.TaskRequeued(name, "the task it waits for starts over") for name in found.back),
     ]
 
 
 def _without_canary(state: RunState, name: str) -> ev.TaskRequeued | ev.TaskSettled:
-    """Nobody is left whose success it could wait for, so it is judged by its own attempts."""
+    """The task it waited for is gone, so its own attempts decide."""
     if may_run_again(state, name):
         return ev.TaskRequeued(name, "its canary left the manifest")
     return ev.TaskSettled(name, TaskStatus.FAILED, state.tasks[name].detail)

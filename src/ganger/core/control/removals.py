@@ -1,4 +1,4 @@
-"""Tasks that are left out: because a person skips them, or because a maintainer took out what they had pushed."""
+"""Tasks that are left out: because a person skips them, or because a maintainer removed what they had pushed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LEAVE_REMOVED, PUT_BACK = "leave it out", "put it back"
 
 
 def left_out(state: RunState, name: str, text: str) -> tuple[ev.Event, ...]:
-    """A settled task that a person does not want any more, with what needs it and what it holds."""
+    """A settled task that a person no longer wants, with the tasks that need it and the locks it holds."""
     task = state.tasks[name]
     blocked = [
         ev.TaskSettled(b, TaskStatus.BLOCKED, f"it waits for {name}, which was skipped", BlockReason.DEPENDENCY_FAILED)
@@ -32,7 +32,7 @@ def left_out(state: RunState, name: str, text: str) -> tuple[ev.Event, ...]:
 
 
 def is_skipped(state: RunState, name: str) -> bool:
-    """Left out by a person: it stays so until a person takes it in again, also in a later lead."""
+    """Left out by a person: it stays so until a person includes it again, also under a later lead."""
     task = state.tasks[name]
     return task.block_reason is BlockReason.PAUSED and task.detail == SKIPPED
 
@@ -51,27 +51,27 @@ def skipped_need(state: RunState, name: str) -> str:
 
 
 def open_question(state: RunState, repo: str) -> Question | None:
-    """What is asked about commits that were taken out of this repository's branch."""
+    """The open question about commits that were removed from this repository's branch."""
     asked = (q for q in state.questions.values() if q.kind == REMOVED and q.answer is None)
     return next((q for q in asked if state.specs[q.task].repo == repo), None)
 
 
 def answer_removal(state: RunState, question: Question, text: str, now: float) -> Effect:
-    """Left out, the run goes on without what was removed; put back, it is pushed again because a person wants that."""
+    """Left out: the run continues without what was removed. Put back: it is pushed again because a person wants that."""
     repo = state.specs[question.task].repo
     removal = state.removals.get(repo)
     if removal is None or text not in (LEAVE_REMOVED, PUT_BACK):
         return answer(state, question, text, now)
     if text == PUT_BACK:
         events = [ev.RemovalDecided(repo, PUT), *go_on(state, repo, (), text)]
-        said = "what was taken out is pushed again"
+        said = "the removed commits are pushed again"
     else:
         events = _leave_out(state, repo, removal.tasks, text)
         named = ", ".join(removal.tasks)
         said = f"{named} {'is' if len(removal.tasks) == 1 else 'are'} left out" if named else "nothing is left out"
     events = [ev.QuestionAnswered(question.id, text), *events]
     again = sum(isinstance(event, ev.TaskRequeued) and state.tasks[event.task].final is False for event in events)
-    also = f"; {counted(again, 'task')} of that branch may go on" if again else ""
+    also = f"; {counted(again, 'task')} of that branch may continue" if again else ""
     return Effect(f"{question.id} is answered; {said}{also}", tuple(dict.fromkeys(events)))
 
 
@@ -85,8 +85,8 @@ def _leave_out(state: RunState, repo: str, names: Iterable[str], text: str) -> l
             events.append(ev.WorkerEnding(name, task.attempts, "skipped", SKIPPED))
             continue
         if task.status is TaskStatus.DONE:
-            # Only what is queued can end otherwise.
-            events.append(ev.TaskRequeued(name, "its commit was taken out of the branch", granted=0, by_person=True))
+            # Only a queued task can end in another status.
+            events.append(ev.TaskRequeued(name, "its commit was removed from the branch", granted=0, by_person=True))
         events += left_out(state, name, text)
     behind = _merged_behind(state, names)
     for name, need in behind.items():
@@ -96,7 +96,7 @@ def _leave_out(state: RunState, repo: str, names: Iterable[str], text: str) -> l
 
 
 def _merged_behind(state: RunState, names: Iterable[str]) -> dict[str, str]:
-    """What builds on these tasks, was done on top of them, and waits to be delivered; with the task it needs."""
+    """Tasks that build on these, were done on top of them, and wait to be delivered; with the task they need."""
     found: dict[str, str] = {}
     queue = [(name, name) for name in names]
     for name, root in queue:
@@ -108,7 +108,7 @@ def _merged_behind(state: RunState, names: Iterable[str]) -> dict[str, str]:
 
 
 def go_on(state: RunState, repo: str, left: Iterable[str], text: str) -> list[ev.Event]:
-    """The other deliveries of the branch go on from their ledgers; nobody worked for nothing, so nothing is granted."""
+    """The other deliveries of the branch continue from their ledgers; no attempt was used up, so none is granted."""
     without = set(left)
     events: list[ev.Event] = []
     for name in parked(state, repo):
@@ -121,12 +121,12 @@ def go_on(state: RunState, repo: str, left: Iterable[str], text: str) -> list[ev
 
 
 def restored(state: RunState, repo: str, names: Iterable[str]) -> list[ev.Event]:
-    """Someone put the commits of these tasks back by hand, although they were to be left out."""
+    """Someone put the commits of these tasks back by hand, although a person had left them out."""
     return [ev.RemovalDecided(repo, RESTORED), *restored_tasks(state, names)]
 
 
 def restored_tasks(state: RunState, names: Iterable[str]) -> list[ev.Event]:
-    """Their deliveries go on."""
+    """Their deliveries continue."""
     events: list[ev.Event] = []
     for name in names:
         back = bring_back(state, name, "its commit is in the branch again", "")

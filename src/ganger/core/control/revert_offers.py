@@ -1,4 +1,4 @@
-"""A change that keeps a branch red, taken out of it again: whether that can be done, and what a person can choose."""
+"""Reverting a change that keeps a branch red: whether that is possible, and what a person can choose."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ganger.core.state.apply_delivery import rules_of
 ESCALATED, FATAL = "escalated", "fatal"
 REVERT_IT, BY_WORKER = "revert it", "have its worker revert it"
 TRY_AGAIN, LEAVE = "try again", "leave it as it is"
-STILL_IN_HISTORY = "a revert does not take it out of the history: replace that key first"
+STILL_IN_HISTORY = "a revert does not remove it from the history: replace that key first"
 
 
 def is_in_branch(rules: RepoRules, now: Delivery | None) -> bool:
-    """Whether others may have met its change: it is in the branch they share, or its request was merged."""
+    """Whether others may depend on its change: it is in the shared branch, or its request was merged."""
     if now is None or not now.standing:
         return False
     return bool(now.landed) if rules.style == "request" else bool(now.pushed)
@@ -28,7 +28,7 @@ def can_revert(state: RunState, name: str) -> bool:
 
 
 def options_after(state: RunState, name: str) -> tuple[str, ...]:
-    """For a task whose fixes are used up, while its last attempt ends; none where nothing of it left the machine."""
+    """For a task whose fixes are used up, while its last attempt ends; none if nothing of it left the machine."""
     rules, now = rules_of(state, name), state.tasks[name].delivery
     if now is None or not now.merges or not (now.pushed or now.landed):
         return ()
@@ -39,7 +39,7 @@ def options_after(state: RunState, name: str) -> tuple[str, ...]:
 
 
 def told(state: RunState, name: str, options: Sequence[str]) -> str:
-    """What the options do, beside the question."""
+    """What the options do, shown with the question."""
     if REVERT_IT not in options:
         return ""
     now, rules = state.tasks[name].delivery, rules_of(state, name)
@@ -47,13 +47,13 @@ def told(state: RunState, name: str, options: Sequence[str]) -> str:
     count = len(now.standing)
     commits = "its commit" if count == 1 else f"its {count} commits"
     return (
-        f"{REVERT_IT}: Ganger takes {commits} back on {rules.branch} of {shown(rules.name)} without an agent, verifies "
-        f"and pushes that, and follows CI; {name} is then left out. {TRY_AGAIN}: {rules.fixes} more fixes."
+        f"{REVERT_IT}: Ganger reverts {commits} on {rules.branch} of {shown(rules.name)} without an agent, verifies "
+        f"and pushes the revert, and follows CI; {name} is then left out. {TRY_AGAIN}: {rules.fixes} more fixes."
     )
 
 
 def passes_halt(state: RunState, name: str) -> bool:
-    """A revert that a person chose goes out although its repository is halted, as long as nothing else goes with it."""
+    """A revert that a person chose is pushed although its repository is halted, if nothing else goes with it."""
     now, repo = state.tasks[name].delivery, state.specs[name].repo
     if now is None or now.revert is None:
         return False
@@ -64,5 +64,5 @@ def passes_halt(state: RunState, name: str) -> bool:
 
 
 def _waits_to_go(now: Delivery | None) -> bool:
-    """Merged, and in no push yet."""
+    """Merged, and not in any push yet."""
     return now is not None and now.pending and bool(now.merges) and not now.prepares_revert and now.pushed != now.commit

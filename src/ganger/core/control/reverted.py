@@ -1,4 +1,4 @@
-"""How a task ends whose change was taken out of the branch again, with proof."""
+"""How a task ends whose change was reverted, with proof."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ganger.core.vocabulary import BlockReason, TaskStatus
 
 
 def reverted(state: RunState, name: str, proof: str) -> tuple[ev.Event, ...]:
-    """It is left out like a task that a person skipped: its repository is free, and what needs it waits."""
+    """It is left out like a task that a person skipped: its repository is unlocked, and its dependents are blocked."""
     task, repo = state.tasks[name], state.specs[name].repo
     assert task.delivery is not None
     commit = task.delivery.commit

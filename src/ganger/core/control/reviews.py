@@ -1,4 +1,4 @@
-"""A person's word on a change that awaits review (W08): what it needs to count, and what follows from it."""
+"""A person's verdict on a change that awaits review (W08): when it counts, and what follows from it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ganger.core.vocabulary import BlockReason, TaskStatus
 REVIEW = "review"
 APPROVED, REWORK, WANTED, WITHDRAWN = "approved", "rework", "wanted", "withdrawn"
 APPROVE_WORD = "approve"
-# Who was asked: somebody here or there, or those on the forge alone, who have objected or whom it wants to hear.
+# Who is asked: a person here or on the forge, or only people on the forge, who objected or whose approval it requires.
 PERSON, FORGE = "person", "forge"
 _HERE = ReviewSaid(Opinion.NONE)
 
 
 def approve(state: RunState, data: Mapping[str, object], now: float) -> Effect:
-    """The delivery goes on from its ledger; nobody works on the task again for it."""
+    """The delivery continues from its ledger; no worker is needed for it."""
     name, text = task_named(state, data), text_of(data, "text")
     commit = _awaited(state, name, data.get("commit"))
     events = _decided(state, name, APPROVED, text, commit, text or APPROVED, "approved by a person", "")
@@ -33,7 +33,7 @@ def approve(state: RunState, data: Mapping[str, object], now: float) -> Effect:
 
 
 def rework(state: RunState, data: Mapping[str, object], now: float) -> Effect:
-    """The next worker is told why."""
+    """The next worker gets the reason."""
     name, text = task_named(state, data), text_of(data, "text")
     if not text:
         raise Refusal("it gives no reason; a worker needs one to do better")
@@ -43,7 +43,7 @@ def rework(state: RunState, data: Mapping[str, object], now: float) -> Effect:
 
 
 def answer_review(state: RunState, question: Question, text: str, now: float) -> Effect:
-    """An answer to a review question is the review: its option approves, words of one's own send back."""
+    """The answer to a review question is the review: its option approves, any other text sends the change back."""
     data = {"task": question.task, "text": "" if text.lower() in (APPROVE_WORD, APPROVED) else text}
     return rework(state, data, now) if data["text"] else approve(state, data, now)
 
@@ -54,8 +54,8 @@ def is_open(state: RunState, name: str) -> bool:
 
 
 def on_forge(state: RunState, name: str, said: ReviewSaid, *, needed: int = 0) -> tuple[ev.Event, ...]:
-    """What people said on the forge of a change that awaits their word, as if they had said it here; nothing where
-    there is nothing new in it. `needed`: so many approvals the forge itself asks for."""
+    """Reviews on the forge of a change that awaits review, treated as if they were given here; empty if nothing is new.
+    `needed`: how many approvals the forge itself requires."""
     if not awaits_people(state, name):
         return ()
     now = state.tasks[name].delivery
@@ -68,24 +68,24 @@ def on_forge(state: RunState, name: str, said: ReviewSaid, *, needed: int = 0) -
         why = f"approved on the forge by {said.who}"
         return _decided(state, name, APPROVED, "", commit, why, why, "", said)
     if said.opinion is Opinion.NONE and now.review_of == FORGE and not needed:
-        why = "nobody on the forge objects any more"
+        why = "the objection on the forge was withdrawn"
         return _decided(state, name, WITHDRAWN, "", commit, why, why, "", said)
     if 0 < said.approvals < needed and state.tasks[name].detail != too_few(commit, said.approvals, needed):
-        return _looked_at_again(state, name, "somebody approved it on the forge, which asks for more")
+        return _looked_at_again(state, name, "approved on the forge, which requires more approvals")
     return ()
 
 
 def shows_another(state: RunState, name: str) -> tuple[ev.Event, ...]:
-    """Its request was closed, or its branch shows another commit: the delivery says what is to be done about it."""
+    """Its request was closed, or its branch shows another commit: the delivery decides what to do about it."""
     return (
-        _looked_at_again(state, name, "its request does not show its commit any more")
+        _looked_at_again(state, name, "its change request no longer shows its commit")
         if awaits_people(state, name)
         else ()
     )
 
 
 def _looked_at_again(state: RunState, name: str, why: str) -> tuple[ev.Event, ...]:
-    """Nobody works for it, so nothing is granted."""
+    """No attempt is used up, so none is granted."""
     back = bring_back(state, name, why, "")
     back = [replace(e, granted=0) if isinstance(e, ev.TaskRequeued) else e for e in back]
     return (*close_questions(state, name, why), *back)
@@ -104,20 +104,20 @@ def has_request(task: TaskState) -> bool:
 
 
 def _awaited(state: RunState, name: str, seen: object) -> str:
-    """The commit that awaits the review. `seen` is the one the person looked at, where that is known."""
+    """The commit that awaits the review. `seen` is the one the person looked at, if known."""
     task = state.tasks[name]
     now = task.delivery
     if now is None or now.review != WANTED:
-        told = (
-            f"it was {now.review} already ({now.reviewed[:12]})" if now is not None and now.review else "nobody asked"
+        reason = (
+            f"it is already {now.review} ({now.reviewed[:12]})" if now is not None and now.review else "none was requested"
         )
-        raise Refusal(f"{name} is {task.status.value} and no change of it awaits a review: {told}")
+        raise Refusal(f"{name} is {task.status.value} and no change of it awaits a review: {reason}")
     if task.status is TaskStatus.RUNNING:
         raise Refusal(f"{name} is being reviewed by an agent; its verdict comes first")
     if task.block_reason is not BlockReason.AWAITING_REVIEW and task.status is not TaskStatus.ESCALATED:
-        raise Refusal(f"{name} is {task.status.value} and waits for something else; ganger why {name} says for what")
+        raise Refusal(f"{name} is {task.status.value} and waits for something else; ganger why {name} shows what it waits for")
     if isinstance(seen, str) and seen and seen != now.reviewed:
-        raise Refusal(f"{name} has another commit by now: {now.reviewed[:12]} awaits review, not {seen[:12]}")
+        raise Refusal(f"{name} has a newer commit: {now.reviewed[:12]} awaits review, not {seen[:12]}")
     return now.reviewed
 
 
@@ -129,7 +129,7 @@ def _decided(
     reviewed = ev.Reviewed(name, verdict, PERSON, text, commit, said.who, said.url, names)
     back = bring_back(state, name, why, hint)
     if verdict != REWORK:
-        # Nobody works again for it, so nothing is granted.
+        # No attempt is used up, so none is granted.
         back = [replace(e, granted=0) if isinstance(e, ev.TaskRequeued) else e for e in back]
     return (reviewed, *close_questions(state, name, answer), *back)
 

@@ -1,4 +1,4 @@
-"""What a person can do with a worker at work: give it more time, end it, or have another one begin anew."""
+"""What a person can do with a running worker: give it more time, stop it, or start over with another one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SKIPPED = "skipped by a person"
 NOT_FOLLOWED = "a person does not want to wait for its delivery"
 REASSIGNED = "given to another worker by a person"
 LIMIT_HOLDS = (
-    "its time limit cannot be moved: it is being ended, or it is held by a keeper of an earlier version;"
+    "its time limit cannot be moved: it is being stopped, or a keeper of an earlier version holds it;"
     " ganger retry runs the task again"
 )
 _LONGEST_SEC = 7 * 86_400.0
@@ -28,9 +28,9 @@ def extend(state: RunState, data: Mapping[str, object], now: float) -> Effect:
     if not 0 < seconds <= _LONGEST_SEC:
         raise Refusal(f"it needs more than 0 and at most {_LONGEST_SEC:.0f} seconds, not {str(data.get('sec'))[:80]!r}")
     if task.worker is not None and task.worker.verdict:
-        raise Refusal(f"the worker of {name} is being ended already: {task.worker.why}")
+        raise Refusal(f"the worker of {name} is already being stopped: {task.worker.why}")
     given = ev.LimitExtended(name, task.attempts, "person", now + seconds, "extended by a person")
-    return Effect(f"the worker of {name} may go on for {seconds:g} s from now", (given,))
+    return Effect(f"the worker of {name} may continue for {seconds:g} s from now", (given,))
 
 
 def end(state: RunState, data: Mapping[str, object], _now: float) -> Effect:
@@ -43,43 +43,43 @@ def end(state: RunState, data: Mapping[str, object], _now: float) -> Effect:
         and not task.worker.verdict
     ):
         said = (
-            f"{name} is not followed any longer; it waits as BLOCKED (paused), and ganger retry {name} goes on with it"
+            f"the delivery of {name} is no longer followed; {name} is BLOCKED (paused), and ganger retry {name} continues it"
         )
         return Effect(said, (ev.WorkerEnding(name, task.attempts, "ended", NOT_FOLLOWED),))
     require_running(state, name)
     who = f"the worker of {name}" if is_at_work(task) and task.step == "agent" else f"the attempt on {name}"
-    said = f"{who} is ended; {name} waits as BLOCKED (paused) until ganger retry {name}"
+    said = f"{who} is stopped; {name} is BLOCKED (paused) until ganger retry {name}"
     return Effect(said, (ev.WorkerEnding(name, task.attempts, "ended", ENDED),))
 
 
 def reassign(state: RunState, data: Mapping[str, object], _now: float) -> Effect:
     name, task = _at_work(state, data, "reassign")
     if task.worker is not None and task.worker.verdict:
-        return Effect(f"the worker of {name} is being ended already: {task.worker.why}")
-    return begin_anew(name, task, text_of(data, "hint"))
+        return Effect(f"the worker of {name} is already being stopped: {task.worker.why}")
+    return start_over(name, task, text_of(data, "hint"))
 
 
-def begin_anew(name: str, task: TaskState, hint: str) -> Effect:
-    """Whatever becomes of this attempt, the task is done by another one."""
-    # Only an answer reaches the attempts to come.
-    told = (ev.MessageLeft(name, task.attempts, "answer", hint),) if hint else ()
+def start_over(name: str, task: TaskState, hint: str) -> Effect:
+    """Stops this attempt, whatever it has achieved; another one does the task."""
+    # Only an answer reaches later attempts.
+    message = (ev.MessageLeft(name, task.attempts, "answer", hint),) if hint else ()
     with_hint = " with your hint" if hint else ""
-    said = f"the worker of {name} is ended and another one begins anew{with_hint}; no attempt is used up"
-    return Effect(said, (*told, ev.WorkerEnding(name, task.attempts, "reassigned", REASSIGNED)))
+    said = f"the worker of {name} is stopped and another one starts over{with_hint}; no attempt is used up"
+    return Effect(said, (*message, ev.WorkerEnding(name, task.attempts, "reassigned", REASSIGNED)))
 
 
 def leave_out(name: str, task: TaskState) -> Effect:
-    said = f"the attempt on {name} is ended and {name} is left out; ganger retry {name} takes it in again"
+    said = f"the attempt on {name} is stopped and {name} is left out; ganger retry {name} includes it again"
     return Effect(said, (ev.WorkerEnding(name, task.attempts, "skipped", SKIPPED),))
 
 
 def require_running(state: RunState, name: str) -> None:
-    """From wherever it stands it can be ended, but for the moment in which the branch moves to it."""
+    """It can be stopped at any step, except while the branch moves to it."""
     task = state.tasks[name]
     if task.status is not TaskStatus.RUNNING:
-        raise Refusal(f"{name} is {task.status.value}: nobody works on it; ganger why {name} tells how it stands")
+        raise Refusal(f"{name} is {task.status.value}: no worker is running; ganger why {name} shows its state")
     if is_being_merged(state, name):
-        raise Refusal(f"{name} is verified and being merged at this moment; ganger why {name} tells the rest")
+        raise Refusal(f"{name} is verified and being merged right now; ganger why {name} shows its state")
 
 
 def is_being_merged(state: RunState, name: str) -> bool:
@@ -94,7 +94,7 @@ def _at_work(state: RunState, data: Mapping[str, object], what: str) -> tuple[st
     name = task_named(state, data)
     task = state.tasks[name]
     if task.status is not TaskStatus.RUNNING:
-        raise Refusal(f"{name} is {task.status.value}: nobody works on it; ganger why {name} tells how it stands")
+        raise Refusal(f"{name} is {task.status.value}: no worker is running; ganger why {name} shows its state")
     if not is_at_work(task) or task.step != "agent":
-        raise Refusal(f"the worker of {name} is through, there is nothing to {what}; ganger why {name} tells the rest")
+        raise Refusal(f"the worker of {name} has finished, there is nothing to {what}; ganger why {name} shows its state")
     return name, task

@@ -1,6 +1,6 @@
-"""How a task's change leaves the machine: what a completion needs, the milestones, and the ledger of facts.
+"""How a task's change leaves the machine: what a completion requires, the milestones, and the ledger of facts.
 
-Every fact is about one commit. A fact about another one can not enter (D02).
+Every fact is about one commit. Facts about another commit are rejected (D02).
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ MOVES: Mapping[Milestone, frozenset[Milestone]] = {
     Milestone.FIXING_CI: frozenset({Milestone.PUSHED_TO_CI}),
     Milestone.DONE: frozenset(),
 }
-# What the ledger says where a person took a delivery up again.
+# What the ledger records when a person resumes a delivery.
 TAKEN_UP = "taken up again"
-# Why a commit is pushed that no worker made: what is in the target by now is joined with what was tested.
+# Why a commit is pushed that no worker made: it joins the current target with what was tested.
 UPDATE = "update"
-# Who takes a change back.
+# Who reverts a change.
 BY_GANGER, BY_WORKER = "ganger", "worker"
-# D40, in the order they are gone through. The last of them is the one before the next milestone.
+# D40, in order. The last one is the one before the next milestone.
 SUBSTATES: Mapping[Milestone, tuple[str, ...]] = {
     Milestone.WORKING: ("analysing", "reading", "writing", "testing", "verifying", "preparing_commit"),
     Milestone.PUSHED_TO_CI: (
@@ -48,16 +48,16 @@ SUBSTATES: Mapping[Milestone, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class RepoRules:
-    """What holds for the tasks of one repository; the one without a name is the project itself.
+    """The rules for the tasks of one repository; the one without a name is the project itself.
 
     `locks` is `exclusive`, `shared`, or `none` where there is no graph. `style` is `branch` (what is merged goes to
     the remote's branch) or `request` (each task has a branch and a change request of its own). `pushes`: what is merged
-    while CI is at work goes to the branch together afterwards (`train`), or one after the other (`each`). `review` is
+    while CI runs is pushed together afterwards (`train`), or one after the other (`each`). `review` is
     `person`, `agent` or empty; `review_when` is `before` or `after` the push. `interface` are globs of files from which
-    nothing may be taken away. `history`: others' commits are taken in by a merge (`merge`), or what is not pushed yet
-    is put on top of them (`rebase`). `base_red` says what happens where CI was red before the run: `stop` (it does not
-    begin), `mend` (the first task fixes that too) or `ignore` (nobody is charged for what was wrong before).
-    `expects_ci`: whether CI runs on what is pushed, `ci_paths_ignore` are globs of files that start no run of it.
+    nothing may be removed. `history`: others' commits are merged in (`merge`), or what is not pushed yet is
+    rebased onto them (`rebase`). `base_red` says what happens if CI was red before the run: `stop` (the run does not
+    start), `mend` (the first task fixes that too) or `ignore` (no task is charged for earlier faults).
+    `expects_ci`: whether CI runs on what is pushed, `ci_paths_ignore` are globs of files that start no CI run.
     """
 
     name: str = ""
@@ -101,17 +101,17 @@ class RepoRules:
 
     @property
     def is_linear(self) -> bool:
-        """Whether nothing that goes out may hold a merge."""
+        """Whether nothing that is pushed may contain a merge."""
         return self.history == "rebase"
 
     @property
     def merges(self) -> bool:
-        """Whether change requests are merged by Ganger itself."""
+        """Whether Ganger itself merges change requests."""
         return self.style == "request" and self.auto_merge
 
     @property
     def warns_of_fix_sec(self) -> float:
-        """When an attempt to fix what CI found is warned of its time: two thirds of it, unless that is set."""
+        """When an attempt to fix CI gets a time warning: after two thirds of its limit, unless that is set."""
         return self.fix_warn_sec or self.fix_sec * 2 / 3
 
     @property
@@ -136,7 +136,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Retrigger:
-    """CI is asked to run again, and it is not known yet whether that was done."""
+    """A request to run CI again whose outcome is not known yet."""
 
     sha: str
     cause: str
@@ -146,14 +146,14 @@ class Retrigger:
 
 @dataclass(frozen=True, slots=True)
 class RequestRef:
-    """A change request on the forge. `number` is empty until it is known to be there. `title` is the one it was given
-    last, `shows` the commit its text tells of; `remark` is where Ganger's own comment is, `mark` which one it is.
+    """A change request on the forge. `number` is empty until the request is known to exist. `title` is the last one it was
+    given, `shows` the commit its text describes; `remark` is where Ganger's own comment is, `mark` identifies it.
 
-    `onto` is the tip of the target that the tracked commit holds since it was brought up to date, `updates` how often
-    that was done; `replaces` is where the branch must be for the tracked commit to take its place. `merging` is the
-    commit that the forge was asked to merge (`how`). `merged` is what it made of `tested`; `same`: with its very tree.
-    `settled`: CI has nothing more to say of what landed. `branch_removed`: its branch is gone from the remote. `alike`
-    are earlier commits that differ from the tracked one by what the target had meanwhile, and by nothing else.
+    `onto` is the tip of the target that the tracked commit contains since its last update, `updates` the number of
+    updates; `replaces` is where the branch must be for the tracked commit to replace it. `merging` is the commit that
+    the forge was requested to merge (`how`). `merged` is what it made of `tested`; `same`: with the same tree.
+    `settled`: no more CI verdict is expected for what landed. `branch_removed`: its branch is gone from the remote.
+    `alike` are earlier commits that differ from the tracked one only by what the target had gained meanwhile.
     """
 
     branch: str
@@ -180,8 +180,8 @@ class RequestRef:
 
 @dataclass(frozen=True, slots=True)
 class Revert:
-    """A person wants the change out of the branch. `how`: by commits of Ganger's own (`ganger`), or by its worker
-    (`worker`). `at` is when it was chosen. `merged`: the run's branch holds what takes the change back."""
+    """A person wants the change reverted. `how`: by Ganger's own commits (`ganger`), or by its worker (`worker`). `at`
+    is when it was chosen. `merged`: the run's branch contains the revert."""
 
     question: str
     how: str
@@ -191,21 +191,20 @@ class Revert:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """Where one task's delivery stands. `commit` is what is tracked: on its way to the remote, or there (`pushed`).
+    """The state of one task's delivery. `commit` is what is tracked: on its way to the remote, or there (`pushed`).
 
-    `pending`: merged and not judged, so whoever takes the task up again goes on here, and no worker is needed. `runs`
-    are those of `commit` alone. `landed` are the commits that its change requests were merged as, one after the other.
-    `green` and `mirrored` are the commits that was proved for. `retriggered` are the causes for which CI was asked to
-    run again; `signatures` are of its failures, oldest first, `log` is of the last one. `review_of` is who was asked
-    for the review, `review_url` where it was given on the forge; `heeded` are the reviews there that sent the change
-    back.
+    `pending`: merged and not judged, so the next attempt continues here without a worker. `runs` are those of `commit`
+    alone. `landed` are the commits that its change requests were merged as, in order. `green` and `mirrored` are the
+    commits for which that is proved. `retriggered` are the causes for which CI was run again; `signatures` are those
+    of its failures, oldest first, `log` is that of the last one. `review_of` is who was asked for the review,
+    `review_url` where it was given on the forge; `heeded` are the reviews there that sent the change back.
 
     `merges` are the task's own commits in the run's branch, the newest last; `commit` is that one, or a later tip of
-    the branch that was pushed with it inside. `onto` is what the branch was at before the push. `place` is when it was
-    merged, compared with others. `waits_for` is the task that mends what CI found in that tip, where that is another.
-    `waived` is the commit that needs no green verdict of CI, why, and the `waived_cause` (see `CiWaived`).
-    `revert` is there while the change is being taken back; `gone` of the `merges` are out of the branch again, and
-    `reverted` is the proved commit without them.
+    the branch that was pushed and contains it. `onto` is where the branch was before the push. `place` is its position
+    in the order of merges. `waits_for` is another task that fixes what CI found in that tip. `waived` is the commit
+    that does not need green CI, with the reason and the `waived_cause` (see `CiWaived`). `revert` is set while the
+    change is being reverted; `gone` is how many of the `merges` are reverted, `reverted` the proved commit without
+    them.
     """
 
     milestone: Milestone = Milestone.WORKING
@@ -256,23 +255,22 @@ class Delivery:
 
     @property
     def standing(self) -> tuple[str, ...]:
-        """Its commits that are in the branch and not taken back."""
+        """Its commits that are in the branch and not reverted."""
         return self.merges[self.gone :]
 
     @property
     def prepares_revert(self) -> bool:
-        """Whether the commits that take it back are still to be made and merged: what is tracked is the old change."""
+        """Whether the reverting commits are not made and merged yet: what is tracked is the old change."""
         return self.revert is not None and self.revert.how == BY_GANGER and not self.revert.merged
 
     @property
     def needs_no_ci(self) -> bool:
-        """CI has nothing more to say of what is tracked: it is green, or needs no green verdict."""
+        """No more CI verdict is needed for what is tracked: it is green, or does not need to be."""
         return bool(self.commit) and self.commit in (self.green, self.waived)
 
     @property
     def own(self) -> str:
-        """The newest commit that holds this task's change alone; of runs that began before it was kept, what is
-        tracked."""
+        """The newest commit with only this task's change; for runs older than this record, what is tracked."""
         return self.merges[-1] if self.merges else self.commit
 
     @property
@@ -282,7 +280,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class RepoVerdict:
-    """What CI said of one commit of a repository, and which commits it built on then: for tracing what broke it."""
+    """CI's verdict on one commit of a repository, and the commits it built on: for tracing what broke it."""
 
     repo: str
     commit: str
@@ -294,7 +292,7 @@ class RepoVerdict:
 
 @dataclass(frozen=True, slots=True)
 class TargetVerdict:
-    """What CI said of what the target held without this run."""
+    """CI's verdict on the target without this run."""
 
     commit: str
     verdict: str
@@ -309,14 +307,14 @@ _FULL = (VERIFIED, COMMITTED, PUSHED, CI)
 
 
 def completion_in(mode: str, completion: Sequence[str], forge: str) -> tuple[str, ...]:
-    """Forge mode without a word on it means what its name says: pushed, and green where there is CI to follow."""
+    """By default, forge mode means pushed, and green if there is CI to follow."""
     if mode != "forge" or set(completion) != {VERIFIED}:
         return tuple(completion)
     return _FULL if forge else _FULL[:-1]
 
 
 def style_in(mode: str, style: str, forge: str) -> str:
-    """How changes leave the machine where the settings leave that open."""
+    """How changes leave the machine if the settings do not say."""
     return style or ("request" if mode == "forge" and forge not in ("", "command") else "branch")
 
 
@@ -325,7 +323,7 @@ def may_move(before: Milestone, after: Milestone) -> bool:
 
 
 def missing(rules: RepoRules, delivery: Delivery | None, *, verified: bool, committed: bool) -> tuple[str, ...]:
-    """Which parts of the completion have no proof (D01); empty: the task may be DONE."""
+    """The parts of the completion without proof (D01); empty: the task may be DONE."""
     now = delivery or Delivery()
     proved = {
         VERIFIED: verified,

@@ -1,1 +1,1 @@
-"""Events in plain words, and which of them are told outside."""
+"""Events as sentences, and which of them are sent outside."""

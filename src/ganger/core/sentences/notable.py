@@ -1,9 +1,9 @@
-"""Which events are worth telling somebody outside, and in which words.
+"""Which events hooks and notifications report, and in which words.
 
-Wanted are events by the name of their type, or by a group:
-question   a person is asked, or asked again
-finish     whoever led the run has nothing more to do, or may do no more
-failure    a task is given up or waits for a person; the run is aborted
+An event is selected by the name of its type, or by a group:
+question   a person is asked, or reminded
+finish     the lead has nothing more to do, or has reached a limit
+failure    a task is abandoned or waits for a person; the run is aborted
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _belongs(event: Event, group: str) -> bool:
     if group == "finish":
         return isinstance(event, RunFinished)
     if isinstance(event, TaskSettled):
-        # What waits for a failed task is one failure with it, not another one.
+        # A task blocked by a failed one is part of that failure, not another one.
         return event.final and event.status in _GIVEN_UP and event.block_reason is not BlockReason.DEPENDENCY_FAILED
     return isinstance(event, RunFinished) and event.run_status is RunStatus.ABORTED
 
@@ -44,12 +44,12 @@ def task_of(event: Event) -> str:
 
 
 def kind_of(event: Event) -> str:
-    """What a question is about; for all else the event's own name."""
+    """What a question is about; for other events the event's own name."""
     return event.kind if isinstance(event, QuestionAsked) else type_name(event)
 
 
 def sentence(event: Event) -> str:
-    """One line for a person, with nothing in it that steers a terminal."""
+    """One line for a person, without control characters."""
     text = _text(event)
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:_LONGEST]
 
@@ -58,7 +58,7 @@ def _text(event: Event) -> str:
     if isinstance(event, QuestionAsked):
         return f"{event.question} {event.kind}: {event.text}"
     if isinstance(event, QuestionRaised):
-        return f"{event.question} still waits for an answer, asked {event.times} times; see ganger inbox"
+        return f"{event.question} is still open after {event.times} reminders; see ganger inbox"
     if isinstance(event, RunFinished):
         counts = ", ".join(f"{number} {status}" for status, number in event.counts.items() if number)
         return "; ".join(filter(None, [f"run {event.run_status}", counts, event.abort_reason or event.why]))

@@ -1,4 +1,4 @@
-"""Where each setting and each metadata key has an effect: one table, and what is said about those without (G24).
+"""Where each setting and each metadata key has an effect: one table, and the reason for keys without one (G24).
 
 A key has an effect if all that it needs is present. A key that was written and has no effect is reported; if that would
 remove a requested safeguard, the run does not start.
@@ -28,7 +28,7 @@ class Circumstances:
 
     `style` is how changes leave the machine, `completion` what a task needs to be DONE. `reviews` are the kinds of
     reviewers of any change. `takes` are the settings that the agent's kind reads (None: unknown). `marks` are those of
-    a task that ask for a stronger model. `walls` is the sandbox's name, empty if it is switched off or unavailable.
+    a task that request a stronger model. `walls` is the sandbox's name, empty if it is switched off or unavailable.
     """
 
     mode: str = DIRECT
@@ -116,10 +116,10 @@ WALLS = Need(
 )
 HIDING = Need(
     "bubblewrap",
-    "only bubblewrap can keep the other files of the workspace from being read; here they can be read",
+    "only bubblewrap can prevent agents from reading the other files of the workspace; here agents can read them",
     lambda given: given.walls == "bubblewrap",
 )
-NOTIFIES = Need("`urls`, `webhook` or `desktop`", "notify names no way: urls, webhook or desktop", lambda g: g.notifies)
+NOTIFIES = Need("`urls`, `webhook` or `desktop`", "notify names none of urls, webhook and desktop", lambda g: g.notifies)
 DELIVERS = Need(
     "delivery",
     'nothing is delivered: delivery.completion has none of "pushed", "ci", "mirrored"',
@@ -130,15 +130,15 @@ CI = Need("CI", 'no CI is followed: delivery.completion has neither "ci" nor a "
 )  # fmt: skip
 A_FORGE = Need(
     "a forge",
-    "no forge is asked: delivery.forge names none, or nothing is delivered",
+    "no forge is used: delivery.forge names none, or nothing is delivered",
     lambda given: given.delivers and given.forge not in ("", "command"),
 )
 EXPECTED = Need(
-    "`expects_ci`", "delivery.expects_ci is false: no push needs a run, whatever it changes", lambda g: g.expects_ci
+    "`expects_ci`", "delivery.expects_ci is false: no push needs a CI run, whatever it changes", lambda g: g.expects_ci
 )
 COMMANDS = Need(
     "`forge` = `command`",
-    'CI is no local command: delivery.forge is not "command", or no CI is followed',
+    'CI is not a local command: delivery.forge is not "command", or no CI is followed',
     lambda given: given.follows_ci and given.forge == "command",
 )
 ONE_BRANCH = Need(
@@ -151,7 +151,7 @@ REQUESTS = Need(
     'there are no change requests: what is delivered goes to the remote\'s branch (delivery.style = "branch")',
     lambda given: given.delivers and given.style == REQUEST,
 )
-AUTO_MERGE = Need("`auto_merge`", "delivery.auto_merge is false: people merge", lambda given: given.auto_merge)
+AUTO_MERGE = Need("`auto_merge`", "delivery.auto_merge is false, so people merge the change requests", lambda given: given.auto_merge)
 MIRROR = Need(
     "`mirrored`", 'delivery.completion has no "mirrored"', lambda g: g.delivers and "mirrored" in g.completion
 )
@@ -160,9 +160,9 @@ MIRROR_JOB = Need(
     'no CI job proves the mirror: delivery.completion has no "mirrored", or mirror_command proves it',
     lambda given: given.delivers and "mirrored" in given.completion and not given.mirror_command,
 )
-WEBHOOKS = Need("`webhook_port`", "delivery.webhook_port is 0, so no webhook comes in", lambda given: given.webhooks)
+WEBHOOKS = Need("`webhook_port`", "delivery.webhook_port is 0, so no webhook is received", lambda given: given.webhooks)
 REVIEW = Need(
-    "a review", "nothing is reviewed: neither delivery.review nor a task asks for it", lambda g: bool(g.reviews)
+    "a review", "nothing is reviewed: neither delivery.review nor a task requests it", lambda g: bool(g.reviews)
 )
 BY_AGENT = Need(
     "`review` = `agent`",
@@ -175,7 +175,7 @@ INTERFACE = Need(
     "the task's repository has no interface (repos.NAME.interface), so there is nothing to break",
     lambda given: given.interface,
 )
-WORKS = Need("tasks", "healers and reviewers write nothing; it is only for roles of tasks", lambda g: g.works)
+WORKS = Need("tasks", "healers and reviewers write nothing; the key is only for roles of tasks", lambda g: g.works)
 
 
 def takes(key: str) -> Need:
@@ -203,9 +203,9 @@ _ANY: tuple[object, ...] = ("*",)
 
 @dataclass(frozen=True, slots=True)
 class SettingRow:
-    """One key. `guards` are the values that ask for a safeguard: if they had no effect, the run does not start.
-    `idle` are values that ask for nothing, so that nothing is missed. `spared`: if this need is met, something else
-    does what the safeguard would, and the key is only reported."""
+    """One key. `guards` are the values that request a safeguard: if they would have no effect, the run does not start.
+    `idle` are values that request nothing, so nothing is lost. `spared`: if this need is met, something else provides
+    the safeguard, and the key is only reported."""
 
     key: str
     needs: tuple[Need, ...] = ()
@@ -260,7 +260,7 @@ _DELIVERY = (
     SettingRow("delivery.webhook_port", (GIT, A_FORGE, CI), idle=(0,)),
     SettingRow("delivery.webhook_secret_env", (GIT, A_FORGE, CI, WEBHOOKS)),
     SettingRow("delivery.review", (GIT,), guards=("person", "agent"), idle=("",)),
-    # Where nothing is pushed every review is before the merge.
+    # If nothing is pushed, every review is before the merge.
     SettingRow("delivery.review_when", (GIT, REVIEW, DELIVERS), idle=("before",)),
     SettingRow("delivery.reviewer", (GIT, BY_AGENT)),
     *_rows("delivery", "draft labels milestone branch_name", GIT, REQUESTS),
@@ -351,7 +351,7 @@ METADATA: tuple[SettingRow, ...] = (
         for key in ("critical_path", "security", "cross_repo")
     ),
 )
-# In the vocabulary, but nothing reads them: any value asks for something that would not happen.
+# In the vocabulary, but nothing reads them: any value requests something that would not happen.
 UNREAD: Mapping[str, str] = {
     "kind": "every task is worked on in the same way; other kinds, such as research, do not exist",
     "stage": "tasks have no stages; order tasks with depends_on",
@@ -431,10 +431,10 @@ ORDERED: tuple[tuple[str, str, str], ...] = (
     (
         "delivery.ci_sec",
         "delivery.ci_most_sec",
-        "CI may take at least ci_sec, so the smaller ci_most_sec does not count",
+        "CI may take at least ci_sec, so the smaller ci_most_sec has no effect",
     ),
-    ("delivery.poll_sec", "delivery.poll_most_sec", "CI is never looked at that seldom"),
-    ("delivery.ask_after", "delivery.fixes", "the fixes are used up before anybody is asked"),
+    ("delivery.poll_sec", "delivery.poll_most_sec", "the smaller upper limit applies, so CI is always polled more often"),
+    ("delivery.ask_after", "delivery.fixes", "the fixes are used up before a person is asked"),
 )
 
 
