@@ -29,7 +29,7 @@ CASCADE, PACKAGES, REFS, REQUEST = "cascade", "packages", "refs", "request"
 WAS_ME, WAS_NOT_ME = "it was me", "it was not me: pause the run, I will look at it"
 REINSTALLED = "they are correct again"
 DELIVER_AGAIN, LEAVE_OUT = "deliver it again", "leave the task out"
-# Options as questions of earlier versions offer them.
+# Options of earlier versions, with `_` for each space: open questions of old runs still offer them.
 _EARLIER: Mapping[str, str] = {
     "it_was_not_me:_pause_the_run,_I_look_at_it": WAS_NOT_ME,
     "they_are_as_they_shall_be_again": REINSTALLED,
@@ -59,7 +59,7 @@ def given(state: RunState, question: Question, text: str, now: float) -> Effect:
 
 
 def _meaning(text: str) -> str:
-    """The option of today that an option of an earlier version stands for."""
+    """The current option for an option of an earlier version; any other text as it is."""
     return _EARLIER.get(text.replace(" ", "_"), text)
 
 
@@ -124,7 +124,7 @@ def _cascade(state: RunState, question: Question, text: str, now: float) -> Effe
 
 
 def _told(state: RunState, name: str, question: Question, text: str) -> list[ev.Event]:
-    """The task runs again with these words; if it is running, it starts over with them, so that nothing waits for it."""
+    """The task runs again with these words; a running one starts over with them, so that nothing waits for it."""
     task = state.tasks[name]
     if task.status is not TaskStatus.RUNNING:
         return bring_back(state, name, f"{question.id} was answered", text)

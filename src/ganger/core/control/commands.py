@@ -177,7 +177,7 @@ def _unlock(state: RunState, data: Mapping[str, object], _now: float) -> Effect:
 
 
 def _stopped_by(state: RunState, repo: str) -> list[str]:
-    """Deliveries that wait only because this repository is halted, and none other of their chain."""
+    """Deliveries that wait only because this repository of their chain is halted."""
     graph, found = graph_of(state.repos), []
     for name in state.by_rank:
         task, own = state.tasks[name], state.specs[name].repo

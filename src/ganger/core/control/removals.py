@@ -57,7 +57,7 @@ def open_question(state: RunState, repo: str) -> Question | None:
 
 
 def answer_removal(state: RunState, question: Question, text: str, now: float) -> Effect:
-    """Left out: the run continues without what was removed. Put back: it is pushed again because a person wants that."""
+    """Left out: the run continues without the removed commits. Put back: they are pushed again."""
     repo = state.specs[question.task].repo
     removal = state.removals.get(repo)
     if removal is None or text not in (LEAVE_REMOVED, PUT_BACK):

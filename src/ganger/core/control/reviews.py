@@ -54,8 +54,10 @@ def is_open(state: RunState, name: str) -> bool:
 
 
 def on_forge(state: RunState, name: str, said: ReviewSaid, *, needed: int = 0) -> tuple[ev.Event, ...]:
-    """Reviews on the forge of a change that awaits review, treated as if they were given here; empty if nothing is new.
-    `needed`: how many approvals the forge itself requires."""
+    """Reviews on the forge of a change that awaits review, as if they were given here; empty if nothing is new.
+
+    `needed`: how many approvals the forge itself requires.
+    """
     if not awaits_people(state, name):
         return ()
     now = state.tasks[name].delivery

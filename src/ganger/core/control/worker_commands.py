@@ -43,7 +43,8 @@ def end(state: RunState, data: Mapping[str, object], _now: float) -> Effect:
         and not task.worker.verdict
     ):
         said = (
-            f"the delivery of {name} is no longer followed; {name} is BLOCKED (paused), and ganger retry {name} continues it"
+            f"the delivery of {name} is no longer followed; {name} is BLOCKED (paused) until ganger retry {name} "
+            "continues it"
         )
         return Effect(said, (ev.WorkerEnding(name, task.attempts, "ended", NOT_FOLLOWED),))
     require_running(state, name)

@@ -1,1 +1,1 @@
-"""A change's way out of the run's branch: pushes, change requests, merges, reviews, and what each is proof of."""
+"""How a change leaves the run's branch: pushes, change requests, merges, reviews, and what each of them proves."""

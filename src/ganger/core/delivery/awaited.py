@@ -1,4 +1,4 @@
-"""Which changes only need a person's review or approval, and how that is told."""
+"""Which changes only need a person's review or approval, and the sentence about them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _MOST_NAMED = 5
 
 
 def awaiting(state: RunState) -> list[str]:
-    """In the order of the run. Their reviews may come here or on the forge."""
+    """In the order of the run. Their reviews may be given here or on the forge."""
     return [
         name
         for name in state.specs
@@ -20,7 +20,7 @@ def awaiting(state: RunState) -> list[str]:
 
 
 def waits_for_people_alone(state: RunState) -> bool:
-    """Whether whatever is left comes to its end by reviews: what waits for one, and what builds on it."""
+    """Whether reviews are all that the open tasks wait for: their own, or that of a task they build on."""
     waiting = set(awaiting(state))
     open_tasks = [name for name in state.specs if state.tasks[name].status is not TaskStatus.DONE]
     return bool(waiting) and all(name in waiting or _builds_on(state, name, waiting) for name in open_tasks)
@@ -39,7 +39,7 @@ def _builds_on(state: RunState, name: str, waiting: set[str]) -> bool:
 
 
 def awaited_line(state: RunState) -> str:
-    """Empty where nothing waits for a review."""
+    """Empty if nothing waits for a review."""
     names = awaiting(state)
     if not names:
         return ""

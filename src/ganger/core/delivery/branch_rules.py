@@ -1,4 +1,4 @@
-"""What a forge asks of a branch, held against how changes are going to reach it: told before anybody is paid."""
+"""Compares a forge's rules for a branch with the way changes will reach it, before any agent starts."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _NO_MERGES = re.compile(r"merge commit|linear history|non-linear|semi-linear", r
 
 @dataclass(frozen=True, slots=True)
 class BranchRules:
-    """`may_push` and `may_merge` are of this token; None: not told. `checks` are the statuses a merge needs, as the
-    forge names them. `linear_push`: commits with two parents are refused; `linear_merge`: the forge makes none;
-    `only_merges`: it makes one whenever it merges. `unseen` is what could not be read, for people."""
+    """`may_push` and `may_merge` are about this token; None: unknown. `checks` are the statuses a merge needs, as the
+    forge names them. `linear_push`: merge commits are refused; `linear_merge`: the forge makes none; `only_merges`:
+    it makes one for every merge. `unseen` is what could not be read, for people."""
 
     protected: bool = False
     may_push: bool | None = None
@@ -31,7 +31,7 @@ class BranchRules:
 
     @property
     def told(self) -> str:
-        """In one line, for people."""
+        """One line for people."""
         parts = ["protected" if self.protected else "not protected"]
         if self.may_push is not None:
             parts.append(f"this token may {'' if self.may_push else 'not '}push to it")
@@ -48,7 +48,7 @@ class BranchRules:
 
 @dataclass(frozen=True, slots=True)
 class RuleClash:
-    """`stops`: no delivery could succeed with it."""
+    """`stops`: no delivery can succeed with it."""
 
     text: str
     hint: str
@@ -56,15 +56,15 @@ class RuleClash:
 
 
 def merge_hint(why: str, rules: RepoRules) -> str:
-    """What helps where a remote's words say that it takes no merges."""
+    """The next step if a remote's message says that it accepts no merges."""
     if rules.is_linear or not _NO_MERGES.search(why):
         return ""
-    return '; it takes no merges: set delivery.history = "rebase"'
+    return '; it accepts no merges: set delivery.history = "rebase"'
 
 
 def clashes(rules: RepoRules, branch: BranchRules, *, by_token: bool = True) -> Iterator[RuleClash]:
-    """What of the branch's rules does not go with the project's settings. `by_token`: pushes are made with the token
-    that asked, and not with a key of somebody else's."""
+    """Rules of the branch that contradict the project's settings. `by_token`: pushes are made with the token that was
+    checked, and not with another key."""
     name, requests = rules.branch, rules.style == "request"
     if not requests and by_token and branch.may_push is False:
         yield RuleClash(
@@ -73,24 +73,24 @@ def clashes(rules: RepoRules, branch: BranchRules, *, by_token: bool = True) -> 
         )
     if branch.signed:
         yield RuleClash(
-            f"{name} takes signed commits only, and Ganger signs none", "take that rule back, or use another branch"
+            f"{name} accepts only signed commits, and Ganger signs none", "remove that rule, or use another branch"
         )
     merges = requests and rules.auto_merge
     if _lands_by_merge(rules, branch):
         yield RuleClash(
-            f"{name} takes no merge commits, and changes come as such",
+            f"{name} accepts no merge commits, and changes arrive as merge commits",
             'set delivery.history = "rebase", or allow merge commits there',
         )
     if merges and rules.is_linear and branch.only_merges:
         yield RuleClash(
-            f'the forge makes a merge commit of all that it merges into {name}, and delivery.history is "rebase"',
+            f'the forge makes a merge commit for everything it merges into {name}, and delivery.history is "rebase"',
             "allow fast-forward or rebase there (on GitLab: the project's merge method), or set delivery.history = "
             '"merge"',
         )
     if not requests and branch.linear_merge and not branch.linear_push and not rules.is_linear:
         yield RuleClash(
-            f"the forge merges nothing into {name} by a merge commit, and what Ganger pushes there can hold some",
-            'set delivery.history = "rebase" to keep its history straight',
+            f"the forge makes no merge commits on {name}, but what Ganger pushes there can contain some",
+            'set delivery.history = "rebase" to keep its history linear',
             stops=False,
         )
     if not merges:
@@ -102,7 +102,7 @@ def clashes(rules: RepoRules, branch: BranchRules, *, by_token: bool = True) -> 
     if branch.approvals and rules.review != "person":
         yield RuleClash(
             f"{name} needs {_counted(branch.approvals, 'approval')} on the forge before anything is merged, and "
-            f"delivery.review is {_said(rules.review)}: each change waits there for people",
+            f"delivery.review is {_said(rules.review)}: each change waits there for approval",
             'set delivery.review = "person", or delivery.auto_merge = false',
             stops=False,
         )
@@ -111,14 +111,14 @@ def clashes(rules: RepoRules, branch: BranchRules, *, by_token: bool = True) -> 
         yield RuleClash(
             f"{name} needs the checks {', '.join(lacking)} before anything is merged, and delivery.required_jobs names "
             "none of them",
-            "add them to delivery.required_jobs, or see that they run for change requests",
+            "add them to delivery.required_jobs, or make sure that they run for change requests",
             stops=False,
         )
 
 
 def _lands_by_merge(rules: RepoRules, branch: BranchRules) -> bool:
-    """Whether changes come as what the branch refuses. A way to merge that nobody named is chosen by what the forge
-    allows, and not every rule of a branch is among that."""
+    """Whether changes arrive as merge commits that the branch refuses. Without a configured merge method, the choice
+    follows what the forge allows, which does not cover every rule of a branch."""
     if rules.is_linear:
         return False
     if rules.style != "request":
@@ -131,7 +131,7 @@ def _lands_by_merge(rules: RepoRules, branch: BranchRules) -> bool:
 
 
 def unnamed(checks: Sequence[str], required: Sequence[str]) -> list[str]:
-    """Those of the forge's checks that none of the required jobs is; where none is named every job counts."""
+    """The forge's checks that are not among the required jobs; if no job is required, every job counts."""
     if not required:
         return []
     jobs = {name.rpartition("/")[2] for name in required}

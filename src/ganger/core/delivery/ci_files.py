@@ -1,4 +1,4 @@
-"""Which files say what a forge's CI does, and when it does it."""
+"""Which files configure a forge's CI, and when it runs."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ _WORKFLOW = re.compile(r"\.(?:forgejo|gitea|github)/workflows/[^/]+\.ya?ml|\.git
 _BY_PATHS = re.compile(r"""^[ \t-]*["']?(?:paths|paths-ignore|changes)["']?[ \t]*:""", re.MULTILINE)
 
 
-def ci_files(paths: Iterable[str], told: str = "") -> list[str]:
-    """Those of these paths, and those that `told`, the forge's own words, names."""
-    return [path for path in paths if _CI_FILE.fullmatch(path) or (len(path) > 3 and path in told)]
+def ci_files(paths: Iterable[str], message: str = "") -> list[str]:
+    """The CI files among these paths, and those named in `message`, the forge's own words."""
+    return [path for path in paths if _CI_FILE.fullmatch(path) or (len(path) > 3 and path in message)]
 
 
 def workflow_files(paths: Iterable[str]) -> list[str]:
-    """Those that a push can start."""
+    """The files whose workflows a push can start."""
     return [path for path in paths if _WORKFLOW.fullmatch(path)]
 
 
 def go_by_paths(workflows: Iterable[str]) -> bool:
-    """Whether each of these texts, one at least, lets changed paths decide: a commit of nothing changes none."""
+    """Whether each of these texts (at least one) filters by changed paths: an empty commit changes none."""
     texts = list(workflows)
     return bool(texts) and all(_BY_PATHS.search(text) for text in texts)

@@ -1,6 +1,6 @@
-"""Whether CI runs on what is pushed: by the settings, by the paths of the change, by what was seen before.
+"""Whether CI runs on what is pushed: by the settings, the paths of the change, and earlier runs.
 
-Anything that is not known means that CI is expected.
+If anything is unknown, CI is expected.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from ganger.core.path_patterns import covers_path
 from ganger.core.vocabulary import TaskStatus
 
 NOT_EXPECTED = "not_expected"
-# Why CI is to run again for a commit that no run began for, after a person looked into that.
+# Why CI is run again for a commit without a run, after a person looked into it.
 NO_RUN = "no_run"
 _MERGED = "merged"
 
 
 def unexpected_by(spec: TaskSpec, rules: RepoRules) -> str:
-    """The setting by which CI need not run for this task, whatever it changes; empty where there is none. A mirror
-    job is part of CI, so with one CI is expected."""
+    """The setting by which CI need not run for this task, whatever it changes; empty if there is none. A mirror job is
+    part of CI, so CI is expected with one."""
     if rules.ci_rules.mirror_job:
         return ""
     if spec.expects_ci is not None:
@@ -34,7 +34,7 @@ def may_go_by_paths(spec: TaskSpec, rules: RepoRules) -> bool:
 
 
 def unexpected_for(paths: Collection[str], rules: RepoRules) -> str:
-    """Why CI need not run for a change of these paths; empty where it must. What says how CI runs always starts it."""
+    """Why CI need not run for a change of these paths; empty if it must. Files that configure CI always start it."""
     if not paths or ci_files(paths) or not all(covers_path(rules.ci_paths_ignore, path) for path in paths):
         return ""
     count = f"all {len(paths)} changed paths are" if len(paths) > 1 else "the changed path is"
@@ -42,19 +42,19 @@ def unexpected_for(paths: Collection[str], rules: RepoRules) -> str:
 
 
 def is_red(state: RunState, name: str) -> bool:
-    """Whether CI's last word on this task was red: then a fix of it needs a green one."""
+    """Whether CI's last verdict on this task was red: then its fix needs a green one."""
     last = next((one for one in reversed(state.verdicts) if one.task == name), None)
     return last is not None and not last.green
 
 
 def had_run(delivery: Delivery, sha: str = "") -> bool:
-    """Whether a run of CI was seen for this commit, or for any of its change."""
-    told = (fact.what for fact in delivery.facts if not sha or fact.commit == sha)
-    return any(what.startswith("CI is ") and not what.startswith("CI is absent") for what in told)
+    """Whether a CI run was seen for this commit, or for any commit of the delivery."""
+    seen = (fact.what for fact in delivery.facts if not sha or fact.commit == sha)
+    return any(what.startswith("CI is ") and not what.startswith("CI is absent") for what in seen)
 
 
 def unproved(state: RunState, repo: str) -> dict[str, tuple[str, ...]]:
-    """The commits of each task of this repository that CI has not called green or waived yet."""
+    """The commits of each task of this repository that are neither green nor waived yet."""
     return {
         name: task.delivery.merges
         for name, task in state.tasks.items()
@@ -66,13 +66,13 @@ def unproved(state: RunState, repo: str) -> dict[str, tuple[str, ...]]:
 
 
 def told_of(state: RunState, sha: str) -> str:
-    """Why CI was not expected for this very commit, where another task with it had that decided."""
+    """Why CI was not expected for this commit, if that was decided for another task with the same commit."""
     found = (task.delivery for task in state.tasks.values() if task.delivery is not None)
     return next((one.waived_why for one in found if one.waived == sha and one.waived_cause == NOT_EXPECTED), "")
 
 
 def was_pushed_again(delivery: Delivery) -> bool:
-    """Whether a commit of nothing was made for the change already, as no run had begun for it."""
+    """Whether an empty commit was already made for the change because no run had begun for it."""
     for fact in reversed(delivery.facts):
         if fact.what == _MERGED:
             return False
@@ -82,7 +82,7 @@ def was_pushed_again(delivery: Delivery) -> bool:
 
 
 def has_run_before(state: RunState, repo: str) -> bool:
-    """Whether CI ran for anything of this repository's branch, or of its change requests, since the run began."""
+    """Whether CI ran for this repository's branch or its change requests since the run began."""
     if any(one.repo == repo for one in state.verdicts):
         return True
     found = (task.delivery for name, task in state.tasks.items() if state.specs[name].repo == repo)

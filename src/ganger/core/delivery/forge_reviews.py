@@ -1,4 +1,4 @@
-"""What people say of a change on its forge, and what that comes to for the commit that is to be merged (W08)."""
+"""Reviews of a change on its forge, and their verdict on the commit that will be merged (W08)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST_TEXT = 2000
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """What was said about one line of the change."""
+    """A comment on one line of the change."""
 
     path: str
     line: int
@@ -22,9 +22,9 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """`verdict` is `approved`, `rework`, or empty for one that only says something. `commit` is what was looked at;
-    empty where the forge does not tell: then it is what the request stands at. `counts`: the forge takes this person's
-    word. `dismissed`, `stale`: it no longer does."""
+    """`verdict` is `approved`, `rework`, or empty for a comment. `commit` is the reviewed one; empty if the forge does
+    not report it: then it is the head of the request. `counts`: this person's verdict counts on the forge.
+    `dismissed`, `stale`: it no longer does."""
 
     id: str
     by: str
@@ -43,7 +43,7 @@ class Review:
 
 
 class Opinion(StrEnum):
-    """`HELD`: somebody still objects, and a worker has been told already."""
+    """`HELD`: an objection still stands, and a worker has received it already."""
 
     NONE = ""
     APPROVED = "approved"
@@ -53,7 +53,7 @@ class Opinion(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReviewSaid:
-    """What all of them together come to, and whose reviews make it so."""
+    """The verdict of all reviews together, and the reviews that decide it."""
 
     opinion: Opinion
     reviews: tuple[Review, ...] = ()
@@ -76,9 +76,9 @@ def said_of(
     heeded: Collection[str] = (),
     needed: int = 1,
 ) -> ReviewSaid:
-    """Of each person the newest verdict counts. `reviews` are the oldest first; `same` are commits that show the same
-    files as `commit`; `heeded` are the requests for changes that a worker was told of. An approval of another commit
-    is none of this one; whoever asks for changes goes on asking until the forge says otherwise."""
+    """The newest verdict of each person counts. `reviews` are sorted, the oldest first; `same` are commits with the
+    same files as `commit`; `heeded` are requests for changes that a worker has received. An approval is for one commit
+    only; a request for changes stands until the forge reports otherwise."""
     newest = {review.by: review for review in reviews if review.verdict and review.counts}
     standing = [review for review in newest.values() if review.stands]
     against = [review for review in standing if review.verdict == REWORK]
@@ -98,11 +98,11 @@ def said_of(
 
 
 def too_few(commit: str, approvals: int, needed: int) -> str:
-    return f"{commit[:12]} has {approvals} of the {needed} approvals that the forge asks for"
+    return f"{commit[:12]} has {approvals} of the {needed} approvals that the forge requires"
 
 
 def rework_text(said: ReviewSaid) -> str:
-    """For the worker who does it again: each person's words, then each remark with its place."""
+    """For the worker that does it again: each person's comment, then each remark with its place."""
     parts = []
     for review in said.reviews:
         head = f"{review.by} asked for changes" + (f" ({review.url})" if review.url else "")

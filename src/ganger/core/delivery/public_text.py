@@ -1,10 +1,10 @@
-"""An agent's words before a forge reads them: they silence no CI, call nobody, close no issue, and hide nothing."""
+"""Makes an agent's text safe for a forge: it skips no CI, notifies no one, closes no issue, and hides nothing."""
 
 from __future__ import annotations
 
 import re
 
-# Forges and runners differ in which of these they heed, in capitals and in blanks; brackets are what all have.
+# Forges and runners differ in which of these they obey, in case and in spaces; all of them use brackets.
 _SILENCING = re.compile(
     r"\[[\s_-]*(?:(?:skip|no)[\s_-]*(?:ci|actions?|builds?|azp|travis|circle|drone)"
     r"|(?:ci|actions?|builds?|azp|travis|circle|drone)[\s_-]*(?:skip|no|off))[\s_-]*\]"
@@ -21,17 +21,17 @@ _MARKUP = re.compile(r"[\\`*_\[\]<>~|]")
 
 
 def unsilencing(text: str) -> str:
-    """For commit messages: a forge runs no CI for a commit that says so; an agent must not be able to."""
+    """For commit messages: some words make a forge skip CI; an agent must not be able to do that."""
     return _SILENCING.sub(lambda found: f"({found[0].strip('[]* ')})", text)
 
 
 def uncalling(text: str) -> str:
-    """Nobody is told, nothing is linked or closed. A blank does it, and people see that it is there."""
+    """No one is notified, nothing is linked or closed: a visible space after each marker prevents that."""
     return _CALLING.sub(lambda found: f"{found[0]} ", unsilencing(text))
 
 
 def unmarked(text: str) -> str:
-    """For the body of a change request, behind a word of Ganger's own: what begins a line may be an order."""
+    """For the body of a change request, after Ganger's own words: a line could begin with a command."""
     return _MARKUP.sub(lambda found: f"\\{found[0]}", uncalling(text))
 
 

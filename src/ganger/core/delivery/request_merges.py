@@ -1,4 +1,4 @@
-"""Decisions about change requests on their way into the target, and the part of their text that is kept current."""
+"""Decisions about merging change requests into the target, and the part of their text that is kept current."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ def framed(text: str) -> str:
 
 
 def renewed(shown: str, text: str) -> str:
-    """`shown` with Ganger's part replaced; as it is where somebody took the marks away."""
+    """`shown` with Ganger's part replaced; unchanged if someone removed the markers."""
     before, begun, rest = shown.partition(BEGIN)
     _, ended, after = rest.partition(END)
     return f"{before}{framed(text)}{after}" if begun and ended else shown
 
 
 def renewed_title(shown: str, given: str, wanted: str) -> str:
-    """A title that is not the one it was given last is somebody's own. `given` is empty where that is not known."""
+    """A title that differs from the last given one was changed by a person and is kept. `given` is empty if unknown."""
     return wanted if given and shown == given else shown
 
 
 def next_in_line(state: RunState, waiting: Collection[str]) -> str:
-    """Whoever was brought up to date already goes first, as waiting makes that worthless; then in the run's order."""
+    """Updated requests go first, because waiting makes an update worthless; then the run's order decides."""
 
     def place(name: str) -> tuple[bool, int]:
         known = _request_of(state, name)
@@ -45,7 +45,7 @@ def _request_of(state: RunState, name: str) -> RequestRef | None:
 
 
 class MergeStep(StrEnum):
-    """What is to be done with a change request whose tested commit is green."""
+    """The next step for a change request whose tested commit is green."""
 
     LANDED = "landed"
     MERGE = "merge"
@@ -58,9 +58,9 @@ class MergeStep(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RequestLook:
-    """What forge and remote show at one moment. `state` and `head` are the request's there (empty: it is not found);
-    `tip` is its branch's, empty where there is none. `in_target`: the target holds the tested commit, or its tree in
-    one of the commits that came since. `holds_target`: the tested commit holds the target's tip."""
+    """What forge and remote show at one moment. `state` and `head` are those of the request (empty: not found); `tip` is
+    that of its branch, empty if there is none. `in_target`: the target contains the tested commit, or a later commit
+    with its tree. `holds_target`: the tested commit contains the target's tip."""
 
     tested: str
     state: str
@@ -71,8 +71,10 @@ class RequestLook:
 
 
 def next_step(look: RequestLook, *, updates: bool) -> MergeStep:
-    """What is in the target counts, whatever the forge says of the request: an answer that was lost can leave it open
-    for ever. `updates`: a request must hold its target before it is merged."""
+    """The content of the target decides, whatever the state of the request: a lost answer can leave it open for ever.
+
+    `updates`: a request must contain its target before it is merged.
+    """
     if look.in_target:
         return MergeStep.LANDED
     if look.state == "merged":
@@ -87,7 +89,7 @@ def next_step(look: RequestLook, *, updates: bool) -> MergeStep:
 
 
 class LandedRequest(StrEnum):
-    """What CI says of a commit in the target, as far as it counts there."""
+    """CI's verdict on a commit in the target, as far as it counts there."""
 
     WAIT = "wait"
     GREEN = "green"
@@ -96,8 +98,8 @@ class LandedRequest(StrEnum):
 
 
 def judge_landed(sha: str, runs: Iterable[RunFact], rules: CiRules) -> tuple[LandedRequest, Finding]:
-    """A verdict that CI gives by itself, or none: what was tested has the same tree, so jobs that do not run in the
-    target, and runs that a later commit there stopped, prove nothing."""
+    """A verdict that CI gives by itself, or none: the tested commit has the same tree, so jobs that do not run in the
+    target, and runs that a later commit there canceled, prove nothing."""
     runs = tuple(runs)
     finding = judge(sha, runs, rules)
     counted = chosen(sha, runs, rules.events)
@@ -116,8 +118,8 @@ LINEAR = frozenset({"rebase", "fast-forward"})
 
 
 def method_of(wanted: str, allowed: Collection[str], *, is_linear: bool = False) -> str:
-    """How a request is merged: as it is asked for, or in the first way that the forge allows. Empty: in none.
-    `is_linear`: by no merge commit."""
+    """How a request is merged: by the configured method, or by the first one that the forge allows. Empty: by none.
+    `is_linear`: without a merge commit."""
     if wanted:
         return wanted if not allowed or wanted in allowed else ""
     methods = STRAIGHT if is_linear else METHODS

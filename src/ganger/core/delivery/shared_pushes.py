@@ -1,7 +1,7 @@
-"""Changes that go to the branch all share in one push: who waits for the next one, and whether it may go.
+"""Changes that go to the shared branch in one push: which tasks wait for the next one, and whether it may go.
 
-One push at a time has no verdict yet. A forge gives up an older run of a branch when something newer is pushed to it,
-so whatever is merged meanwhile waits, and goes together.
+Only one push at a time has no verdict yet. A forge cancels an older run of a branch when something newer is pushed to
+it, so changes that are merged meanwhile wait and are pushed together.
 """
 
 from __future__ import annotations
@@ -10,15 +10,16 @@ from ganger.core.model.ledger import Delivery
 from ganger.core.model.records import RunState, TaskState
 from ganger.core.vocabulary import BlockReason, TaskStatus
 
-# How CI is made to run again where the forge cannot: with a later tip of the branch, for which a commit of nothing is
-# made where there is none.
+# How CI is run again if the forge cannot do it: with a later tip of the branch; if there is none, an empty commit is
+# made.
 NEW_TIP = "empty_commit"
-# How a run that does not begin is made to run again: it is stopped, and begun again once it is over.
+# How a run that does not begin is run again: it is canceled, and started again once it has ended.
 CANCEL, STUCK = "cancel", "stuck"
-# Causes that use up none of a task's `retriggers`: nobody is to blame that CI judged nothing, or the change differs.
+# Causes that use up none of a task's `retriggers`: CI gave no verdict through no fault of the task, or the change is
+# another one.
 MEND, SUPERSEDED = "mend_", "superseded_"
-# What stands in the way of every push to the branch: one task asks about it, for all. What earlier versions said of
-# commits that were taken out of it is in their journals.
+# What blocks every push to the branch: one task asks about it, for all. The first one is in journals of earlier
+# versions, about commits that were removed from the branch.
 TAKEN_OUT, PUSH_REFUSED, BASE_RED, UNREAD_WORKFLOW = FOR_ALL = (
     *("taken out", "push refused", "base red", "workflow unread"),
 )
@@ -30,7 +31,7 @@ def is_free(cause: str) -> bool:
 
 
 def was_stuck(state: RunState, repo: str, sha: str) -> bool:
-    """Whether CI of this tip waited without end and was stopped for that, whichever task asked for it."""
+    """Whether CI of this tip never started and was canceled for that, whichever task requested it."""
     found = (task.delivery for name, task in state.tasks.items() if state.specs[name].repo == repo)
     return any(now is not None and now.commit == sha and _stopped(now) for now in found)
 
@@ -40,7 +41,7 @@ def _stopped(now: Delivery) -> bool:
 
 
 def needs_tip(now: Delivery) -> bool:
-    """Whether CI can only judge it once something newer was pushed."""
+    """Whether CI can judge it only after something newer is pushed."""
     again = now.retrigger
     return now.pushed != now.commit or (again is not None and again.how == NEW_TIP and again.sha == now.commit)
 
@@ -64,8 +65,8 @@ def waiting(state: RunState, repo: str) -> list[str]:
 
 
 def culprit(state: RunState, repo: str) -> str:
-    """The task whose change keeps the branch red; empty where CI's last verdict on it was green, or the mend waits to
-    be pushed."""
+    """The task whose change keeps the branch red; empty if CI's last verdict on it was green, or the fix waits to be
+    pushed."""
     last = next((one for one in reversed(state.verdicts) if one.repo == repo), None)
     if last is None or last.green or last.task not in state.tasks:
         return ""
@@ -76,13 +77,13 @@ def culprit(state: RunState, repo: str) -> str:
 
 
 def mend(state: RunState, repo: str) -> str:
-    """The task whose mend waits to be pushed, where CI's last verdict on the branch was red."""
+    """The task whose fix waits to be pushed, if CI's last verdict on the branch was red."""
     last = next((one for one in reversed(state.verdicts) if one.repo == repo), None)
     return "" if last is None or last.green or last.task not in waiting(state, repo) else last.task
 
 
 def is_at_it(task: TaskState) -> bool:
-    """Whether it goes on by itself, so that waiting for it comes to an end."""
+    """Whether it continues by itself, so that waiting for it ends."""
     if task.status in _GOES_ON:
         return True
     return not task.final and (task.status is TaskStatus.FAILED or task.block_reason is BlockReason.QUOTA_WAIT)
@@ -105,7 +106,7 @@ def _changed_nothing(task: TaskState) -> bool:
 
 
 def _delivering(state: RunState, repo: str) -> list[str]:
-    """Without those whose revert is still to be made: what they track is judged already."""
+    """Without tasks whose revert is not made yet: what they track is already judged."""
     found = [name for name in state.delivering if state.specs[name].repo == repo]
     return [name for name in found if not _delivery(state, name).prepares_revert]
 

@@ -1,4 +1,4 @@
-"""What upstream may have broken a repository: the ledger's verdicts, bisected; and the question a person gets (D13)."""
+"""Which upstream commit may have broken a repository: the ledger's verdicts, bisected; and the question (D13)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ganger.core.planning.repos import graph_of, shown
 
 _MOST_SHOWN = 5
 _SHORT = 12
-REVERT, MEND, BOTH = "revert", "mend", "both"
+REVERT, FIX, BOTH = "revert", "fix", "both"
 _CULPRIT = re.compile(rf"{REVERT} (?P<repo>.+?) (?P<commit>[0-9a-zA-Z]{{1,{_SHORT}}}) \(task (?P<task>.+)\)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """A commit that was proved upstream since the repository was last green. `implicated` counts red verdicts of other
-    repositories that began with it, `cleared` repositories that were green with it."""
+    """A commit that was proved upstream since the repository was last green. `implicated` counts other
+    repositories that turned red with it, `cleared` those that were green with it."""
 
     repo: str
     task: str
@@ -36,10 +36,10 @@ class CascadeQuestion:
 
 
 def suspects(state: RunState, repo: str, red_sha: str) -> tuple[Suspect, ...]:
-    """Upstream commits that can have turned `repo` red at `red_sha`, the likeliest first; none: it broke by itself.
+    """Upstream commits that may have turned `repo` red at `red_sha`, the likeliest first; none: its own change did.
 
-    A commit the repository was green on is not it. Of the others, those it had when the redness began come first: a
-    later red may have another cause, but seldom has.
+    A commit the repository was green on is not the cause. Of the others, those present when it first turned red come
+    first: a later red verdict may have another cause, but seldom does.
     """
     own = _until_red(state.verdicts, repo, red_sha)
     if not own:
@@ -56,7 +56,7 @@ def suspects(state: RunState, repo: str, red_sha: str) -> tuple[Suspect, ...]:
 
 
 def _until_red(verdicts: Sequence[RepoVerdict], repo: str, sha: str) -> list[RepoVerdict]:
-    """Everything CI said of the repository up to this red verdict; nothing when there is no such verdict."""
+    """The repository's verdicts up to this red one; empty if there is no such verdict."""
     own = [verdict for verdict in verdicts if verdict.repo == repo]
     while own and (own[-1].commit != sha or own[-1].green):
         own.pop()
@@ -73,8 +73,8 @@ def _line(verdicts: Sequence[RepoVerdict], repo: str) -> list[RepoVerdict]:
 
 
 def _bounds(own: Sequence[RepoVerdict], above: str, line: Sequence[RepoVerdict]) -> tuple[int, int, int]:
-    """How far up the line the repository was green, where it was first red since, and where it is now; -1 is what was
-    there before the run."""
+    """The last place in the line where the repository was green, the first where it was red since, and the current one;
+    -1 is the state before the run."""
     place = {verdict.commit: number for number, verdict in enumerate(line)}
     low = first = last = -1
     red = False
@@ -88,42 +88,42 @@ def _bounds(own: Sequence[RepoVerdict], above: str, line: Sequence[RepoVerdict])
 
 
 def _suspect(state: RunState, repo: str, number: int, line: Sequence[RepoVerdict]) -> Suspect:
-    """What the other repositories that build on it say of this commit."""
+    """What the verdicts on other repositories that build on it show about this commit."""
     proved = line[number]
     implicated = cleared = 0
     for other in graph_of(state.repos).downstream.get(proved.repo, ()):
-        told = [verdict for verdict in state.verdicts if verdict.repo == other != repo]
-        low, first, _ = _bounds(told, proved.repo, line)
-        implicated += bool(told) and not told[-1].green and low < number <= first
+        theirs = [verdict for verdict in state.verdicts if verdict.repo == other != repo]
+        low, first, _ = _bounds(theirs, proved.repo, line)
+        implicated += bool(theirs) and not theirs[-1].green and low < number <= first
         cleared += number <= low
     return Suspect(proved.repo, proved.task, proved.commit, proved.at, implicated, cleared)
 
 
 def question(state: RunState, repo: str, red_sha: str) -> CascadeQuestion | None:
-    """What a person is asked when something upstream may be the cause; None when nothing there moved."""
+    """The question for a person if an upstream commit may be the cause; None if nothing moved upstream."""
     found = suspects(state, repo, red_sha)
     if not found:
         return None
     first = found[0]
     culprit = f"{first.repo} {first.commit[:_SHORT]} (task {first.task})"
-    told = [f"{s.repo} {s.commit[:12]} (task {s.task}){_evidence(s)}" for s in found[:_MOST_SHOWN]]
+    shown_first = [f"{s.repo} {s.commit[:12]} (task {s.task}){_evidence(s)}" for s in found[:_MOST_SHOWN]]
     more = f", and {len(found) - _MOST_SHOWN} more" if len(found) > _MOST_SHOWN else ""
     here = shown(repo)
     return CascadeQuestion(
         f"{here} is red at {red_sha[:12]}. What it builds on has moved since it was last green; the likeliest cause "
-        f"comes first: {', '.join(told)}{more}. What shall be done?",
+        f"comes first: {', '.join(shown_first)}{more}. What should be done?",
         _options(culprit, here, known=first.task in state.tasks),
     )
 
 
 def _options(culprit: str, here: str, *, known: bool) -> tuple[str, ...]:
-    """Only what can be done is offered: whose task is not in the run any more cannot be asked to change anything."""
-    mend = f"{MEND} {here}: its worker adapts it to what changed"
-    return (f"{REVERT} {culprit}", mend, f"{BOTH} {culprit} and {here}, changed together") if known else (mend,)
+    """Only options that can act: a task that is no longer in the run cannot change anything."""
+    fix = f"{FIX} {here}: its worker adapts it to what changed"
+    return (f"{REVERT} {culprit}", fix, f"{BOTH} {culprit} and {here}, changed together") if known else (fix,)
 
 
 def culprit_of(options: Sequence[str]) -> Suspect | None:
-    """Whom the options of such a question name."""
+    """The suspect that the options of such a question name."""
     match = _CULPRIT.fullmatch(options[0]) if options else None
     return None if match is None else Suspect(match["repo"], match["task"], match["commit"], "")
 

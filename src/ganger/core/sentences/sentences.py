@@ -42,7 +42,7 @@ def delivery_sentence(event: object) -> str:
             whose = f" of {', '.join(tasks)}" if tasks else ""
             return f"{repo or 'the project'}: commits{whose} were removed from the remote branch"
         case ev.RemovalDecided(repo=repo, what=what):
-            return f"{repo or 'the project'}: the commits that were removed from the remote branch {_REMOVAL.get(what, what)}"
+            return f"{repo or 'the project'}: commits removed from the remote branch {_REMOVAL.get(what, what)}"
         case ev.SetBackIntended(repo=repo, tip=tip):
             return f"{repo or 'the project'}: resetting the run's branch to {tip[:_SHORT]}"
         case ev.HeadMoved(repo=repo, head=head, why=why):

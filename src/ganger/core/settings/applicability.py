@@ -116,7 +116,7 @@ WALLS = Need(
 )
 HIDING = Need(
     "bubblewrap",
-    "only bubblewrap can prevent agents from reading the other files of the workspace; here agents can read them",
+    "only bubblewrap can keep agents from reading the other files of the workspace",
     lambda given: given.walls == "bubblewrap",
 )
 NOTIFIES = Need("`urls`, `webhook` or `desktop`", "notify names none of urls, webhook and desktop", lambda g: g.notifies)
