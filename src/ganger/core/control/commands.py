@@ -104,7 +104,9 @@ def _stop(state: RunState, data: Mapping[str, object], _now: float) -> Effect:
 
 
 def _attempts(state: RunState) -> str:
-    return f"{counted(len(state.running), 'running attempt')} {'finishes' if len(state.running) == 1 else 'finish'} first"
+    return (
+        f"{counted(len(state.running), 'running attempt')} {'finishes' if len(state.running) == 1 else 'finish'} first"
+    )
 
 
 # --- one task ----------------------------------------------------------------------------------------------------
@@ -129,7 +131,9 @@ def _retry(state: RunState, data: Mapping[str, object], now: float) -> Effect:
         raise Refusal(f"{name} is waiting for a review: ganger approve {name}, or ganger rework {name} TEXT")
     need = bad_need(state, name)
     if need is not None:
-        raise Refusal(f"{name} needs {need}, which is {state.tasks[need].status.value}: retry {need}, and {name} follows")
+        raise Refusal(
+            f"{name} needs {need}, which is {state.tasks[need].status.value}: retry {need}, and {name} follows"
+        )
     with_hint, again = " with your hint" if hint else "", " again" if task.attempts else ""
     closed = close_questions(state, name, hint or "retried")
     events = (*closed, *bring_back(state, name, "retried by a person", hint), *hosts.tried(state, name))

@@ -111,13 +111,17 @@ def _awaited(state: RunState, name: str, seen: object) -> str:
     now = task.delivery
     if now is None or now.review != WANTED:
         reason = (
-            f"it is already {now.review} ({now.reviewed[:12]})" if now is not None and now.review else "none was requested"
+            f"it is already {now.review} ({now.reviewed[:12]})"
+            if now is not None and now.review
+            else "none was requested"
         )
         raise Refusal(f"{name} is {task.status.value} and no change of it awaits a review: {reason}")
     if task.status is TaskStatus.RUNNING:
         raise Refusal(f"{name} is being reviewed by an agent; its verdict comes first")
     if task.block_reason is not BlockReason.AWAITING_REVIEW and task.status is not TaskStatus.ESCALATED:
-        raise Refusal(f"{name} is {task.status.value} and waits for something else; ganger why {name} shows what it waits for")
+        raise Refusal(
+            f"{name} is {task.status.value} and waits for something else; ganger why {name} shows what it waits for"
+        )
     if isinstance(seen, str) and seen and seen != now.reviewed:
         raise Refusal(f"{name} has a newer commit: {now.reviewed[:12]} awaits review, not {seen[:12]}")
     return now.reviewed

@@ -97,5 +97,7 @@ def _at_work(state: RunState, data: Mapping[str, object], what: str) -> tuple[st
     if task.status is not TaskStatus.RUNNING:
         raise Refusal(f"{name} is {task.status.value}: no worker is running; ganger why {name} shows its state")
     if not is_at_work(task) or task.step != "agent":
-        raise Refusal(f"the worker of {name} has finished, there is nothing to {what}; ganger why {name} shows its state")
+        raise Refusal(
+            f"the worker of {name} has finished, there is nothing to {what}; ganger why {name} shows its state"
+        )
     return name, task

@@ -1,6 +1,6 @@
 """Everything that can happen to a run, as values; and their form in the store.
 
-An event says what was decided or what came out. It never holds a secret, a file's content or an agent's raw output.
+An event records a decision or a result. It never holds a secret, a file's content or an agent's raw output.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ class LeadStarted:
 
 @dataclass(frozen=True, slots=True)
 class Reconciled:
-    """A person took over a changed manifest: what the run consists of from here on."""
+    """A person applied a changed manifest: what the run consists of from here on."""
 
     manifest_digest: str
     tasks: tuple[TaskSpec, ...]
@@ -200,9 +200,10 @@ class WindowClosed:
 
 @dataclass(frozen=True, slots=True)
 class AttemptStarted:
-    """The claim: recorded before anything is launched. `token` fences every later report. `session` is the one of the
-    agent's that goes on, and only by an agent of the same name and `kind` within the same `walls`. `worker` is the name
-    of a session that asked for it, under the request `claim`. `delivers`: nobody works, a delivery goes on."""
+    """The claim: recorded before anything is launched. `token` fences every later report. `session` is the
+    agent session that continues, only with an agent of the same name and `kind` within the same `walls`. `worker` is
+    the name of a session that requested the task, with the request `claim`. `delivers`: a delivery continues without a
+    worker."""
 
     task: str
     attempt: int
@@ -310,7 +311,7 @@ class VerifyFinished:
 class AttemptFailed:
     """Why an attempt did not count, and which counter pays for it; `reminder` goes into the next prompt.
 
-    `remade`: the session goes on in a folder that is made anew, with what was saved of its change."""
+    `remade`: the session continues in a new folder, with what was saved of its change."""
 
     task: str
     attempt: int
@@ -329,8 +330,8 @@ class AttemptInterrupted:
     """The attempt ended because Ganger or its keeper did; no counter pays.
 
     `harvest`: its agent had ended, so the next attempt reads that answer instead of asking again. `resume`: the
-    agent's session, which the next attempt goes on with in the same workspace. `afresh`: why the session that was to
-    go on did not, in its program's words.
+    agent's session, which the next attempt continues in the same workspace. `afresh`: why the session could not
+    continue, in its program's words.
     """
 
     task: str
@@ -375,7 +376,7 @@ class TaskHeld:
 
 @dataclass(frozen=True, slots=True)
 class RunFinished:
-    """This lead has nothing more to do. `run_status` stays RUNNING when only a limit or a signal ended it."""
+    """This lead has finished. `run_status` stays RUNNING when only a limit or a signal ended it."""
 
     run_status: RunStatus
     abort_reason: str | None

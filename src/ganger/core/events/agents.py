@@ -1,4 +1,4 @@
-"""What agents tell of themselves, as events."""
+"""What agents report about themselves, as events."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ganger.core.model.records import Totals
 
 @dataclass(frozen=True, slots=True)
 class AgentHeard:
-    """What an agent's output tells of it while it works, at a modest pace."""
+    """What an agent's output shows while it works, at a modest rate."""
 
     task: str
     attempt: int
@@ -27,7 +27,7 @@ class CostSettled:
     """What an attempt really cost; its reservation ends. A healer's has no task and its round as the attempt.
 
     Where the money (`known`) or the tokens (`counted`) are not known, what was set aside stands for them. `totals` is
-    what of the agent's session is counted by now. `doubted`: what its agent told and is not believed.
+    what is counted of the agent's session so far. `doubted`: usage that its agent reported and that is implausible.
     """
 
     task: str

@@ -9,7 +9,7 @@ from ganger.core.model.records import VerifyStep
 
 @dataclass(frozen=True, slots=True)
 class VerifyRecovered:
-    """A verification step was run once more, or in another spelling, before it counted."""
+    """A verification step was run again, or in another spelling, before it counted."""
 
     task: str
     attempt: int
@@ -19,7 +19,7 @@ class VerifyRecovered:
 
 @dataclass(frozen=True, slots=True)
 class EditsSeen:
-    """What an agent changed in the project's own folder. `alone`: nobody else worked there meanwhile."""
+    """What an agent changed in the project's own folder. `alone`: no other agent worked there meanwhile."""
 
     task: str
     attempt: int
@@ -29,7 +29,7 @@ class EditsSeen:
 
 @dataclass(frozen=True, slots=True)
 class UnclaimedEdits:
-    """Files were changed in the project's own folder while several worked there: from now on this role works alone."""
+    """Files changed in the project's own folder while several agents worked there: this role works alone from now on."""
 
     role: str
     files: tuple[str, ...]
@@ -38,7 +38,7 @@ class UnclaimedEdits:
 
 @dataclass(frozen=True, slots=True)
 class GatesRestored:
-    """Gate files that were changed behind Ganger's back and put back before they judge."""
+    """Gate files that were changed outside of a task's writes, and restored before verification."""
 
     task: str
     attempt: int
@@ -47,7 +47,7 @@ class GatesRestored:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedMissing:
-    """Files of metadata.expected_files that are not there after an attempt, where that is no failure (W04)."""
+    """Files of metadata.expected_files that are missing after an attempt, if that is not a failure (W04)."""
 
     task: str
     attempt: int
@@ -56,9 +56,9 @@ class ExpectedMissing:
 
 @dataclass(frozen=True, slots=True)
 class FixedRestored:
-    """Git's settings, installed packages or linked folders were changed while these tasks were worked on, and put back.
+    """Git settings, installed packages or linked folders changed while these tasks ran, and were restored.
 
-    `saved` is where what was found is; `left` could not be put back.
+    `saved` is where the changed versions are; `left` could not be restored.
     """
 
     files: tuple[str, ...]
@@ -69,7 +69,7 @@ class FixedRestored:
 
 @dataclass(frozen=True, slots=True)
 class RefsMoved:
-    """Refs of the person's repository that this run did not move; `tasks` were worked on meanwhile."""
+    """Refs of the person's repository that moved, but not by this run; `tasks` ran meanwhile."""
 
     moves: tuple[str, ...]
     tasks: tuple[str, ...] = ()
@@ -102,7 +102,7 @@ class ChangeTaken:
 class WorkSaved:
     """Work of an attempt that did not count, kept for the next one and for people. `place` is a commit or a folder.
 
-    `refused`: a safeguard said no to it, so it is kept for people only."""
+    `refused`: a safeguard refused it, so it is kept for people only."""
 
     task: str
     attempt: int
@@ -122,7 +122,7 @@ class MergeQueued:
 
 @dataclass(frozen=True, slots=True)
 class GatesChecked:
-    """The gates ran on a commit that several changes, or a change and a newer head, make together."""
+    """The gates ran on a commit that combines several changes, or a change and a newer head."""
 
     commit: str
     tree: str
@@ -138,7 +138,7 @@ class GatesChecked:
 
 @dataclass(frozen=True, slots=True)
 class HeadIntended:
-    """Recorded before the branch moves from `head` to `tip`, which holds these tasks' commits."""
+    """Recorded before the branch moves from `head` to `tip`, which contains these tasks' commits."""
 
     head: str
     tip: str
@@ -157,7 +157,7 @@ class HeadKept:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The branch holds this task's change, as this commit. A verified change of nothing has none."""
+    """The branch contains this task's change, as this commit. A verified empty change has none."""
 
     task: str
     attempt: int
@@ -167,7 +167,7 @@ class Merged:
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """A person, or the settings, took the branch over into the project's own, or into another repository's."""
+    """The run's branch was landed in the project's own, or in another repository's, by a person or by the settings."""
 
     branch: str
     commit: str

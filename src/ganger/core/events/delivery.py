@@ -11,10 +11,10 @@ from ganger.core.model.ledger import Milestone
 @dataclass(frozen=True, slots=True)
 class PushIntended:
     """Recorded before `commit` goes to `branch`; from here on it is what is tracked. `cause` is `change`, `update` (a
-    change request is brought up to date), or why CI is to run again. `upstream` are the newest proved commits of what
-    the repository builds on. `own` is the task's own commit, where `commit` is a later tip that holds it; `onto` is
-    what the branch was at before. `replaces`: it does not build on that commit, so the branch is moved from there, and
-    from nowhere else."""
+    change request is brought up to date), or why CI runs again. `upstream` are the newest proved commits of what
+    the repository builds on. `own` is the task's own commit, if `commit` is a later tip that contains it; `onto`
+    is where the branch was before. `replaces`: it does not build on that commit, so the branch is moved, and only from
+    there."""
 
     task: str
     attempt: int
@@ -31,8 +31,8 @@ class PushIntended:
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """The remote's branch holds the commit. `how` is `pushed`, `found` when it was there already, or `together` when
-    it went with the push of another task."""
+    """The remote branch contains the commit. `how` is `pushed`, `found` if it was already there, or `together` if it
+    went with the push of another task."""
 
     task: str
     attempt: int
@@ -51,8 +51,8 @@ class PushRefused:
 
 @dataclass(frozen=True, slots=True)
 class RebaseIntended:
-    """Recorded before the run's branch moves from `head` to `tip`: what came after `onto`, without merges and on top of
-    it. `commits` are pairs of what a commit was and what has its place then."""
+    """Recorded before the run's branch moves from `head` to `tip`: what came after `onto`, rebased onto it
+    without merges. `commits` are pairs of an old commit and the one that replaces it."""
 
     repo: str
     head: str
@@ -63,7 +63,7 @@ class RebaseIntended:
 
 @dataclass(frozen=True, slots=True)
 class HeadMoved:
-    """A run's branch took over what others had put on the remote's."""
+    """The run's branch took in what others had pushed to the remote."""
 
     repo: str
     before: str
@@ -73,7 +73,7 @@ class HeadMoved:
 
 @dataclass(frozen=True, slots=True)
 class CiSeen:
-    """What CI says of `sha` has changed. `finding` is one of `core.model.ci.Ci`; `source` is who said it."""
+    """CI's report on `sha` has changed. `finding` is one of `core.model.ci.Ci`; `source` is where it comes from."""
 
     task: str
     attempt: int
@@ -90,7 +90,7 @@ class CiSeen:
 
 @dataclass(frozen=True, slots=True)
 class CiJudged:
-    """CI's verdict on `sha`: `green` or `red`. `signature` and `log` are of a red one."""
+    """CI's verdict on `sha`: `green` or `red`. `signature` and `log` belong to a red one."""
 
     task: str
     attempt: int
@@ -105,8 +105,8 @@ class CiJudged:
 
 @dataclass(frozen=True, slots=True)
 class CiWaived:
-    """`sha` needs no green verdict of CI. `cause` is `base_red` (it is as red as `base` was before the run) or
-    `not_expected` (by a setting no workflow runs on what it changes, and none did); `why` is the proof in words."""
+    """`sha` does not need green CI. `cause` is `base_red` (it is as red as `base` was before the run) or `not_expected`
+    (by a setting, no workflow runs on what it changes, and none did); `why` is the proof in words."""
 
     task: str
     attempt: int
@@ -118,8 +118,8 @@ class CiWaived:
 
 @dataclass(frozen=True, slots=True)
 class TargetJudged:
-    """CI's verdict on what the target held without this run. `jobs` are those that failed, `faults` what is wrong by
-    their logs: none where the forge gives no logs."""
+    """CI's verdict on the target without this run. `jobs` are those that failed, `faults` the errors in their logs:
+    none if the forge gives no logs."""
 
     repo: str
     commit: str
@@ -133,7 +133,7 @@ class TargetJudged:
 
 @dataclass(frozen=True, slots=True)
 class HalfJudged:
-    """CI's verdict on `commit`, a part of the red `tip`, asked for on a branch of its own. `verdict` is `green`, `red`
+    """CI's verdict on `commit`, a part of the red `tip`, requested on a branch of its own. `verdict` is `green`, `red`
     or `unknown`."""
 
     repo: str
@@ -145,7 +145,7 @@ class HalfJudged:
 
 @dataclass(frozen=True, slots=True)
 class CulpritFound:
-    """Whose change turned `tip` red; the others in it wait until that is mended. `how` it was found."""
+    """The task whose change turned `tip` red; the others in it wait until it is fixed. `how` it was found."""
 
     repo: str
     tip: str
@@ -166,8 +166,8 @@ class MirrorProved:
 
 @dataclass(frozen=True, slots=True)
 class RetriggerIntended:
-    """CI shall run again for `cause`. `how` is `rerun` (of `run`), `cancel` (of `run`, which begins again once it is
-    over) or `empty_commit`."""
+    """CI is about to run again for `cause`. `how` is `rerun` (of `run`), `cancel` (of `run`, which starts again once it
+    has ended) or `empty_commit`."""
 
     task: str
     attempt: int
@@ -197,7 +197,7 @@ class RequestIntended:
 
 @dataclass(frozen=True, slots=True)
 class RequestOpened:
-    """`found`: it was there already. `title` is the one it was given, or was to be given."""
+    """`found`: it already existed. `title` is the one it has, or was meant to have."""
 
     task: str
     attempt: int
@@ -209,10 +209,10 @@ class RequestOpened:
 
 @dataclass(frozen=True, slots=True)
 class RequestChanged:
-    """`what` is `ready`, `merged`, `closed`, `branch_gone` (somebody took its branch away), `rewritten` (its title and
-    text tell of `commit`) or `branch_removed` (it is merged, and its branch, which stood at `commit`, is removed).
-    `commit` is otherwise what the merge made of `tested`; `same`: with its very tree. `by` is `person` where Ganger had
-    not asked for it."""
+    """`what` is `ready`, `merged`, `closed`, `branch_gone` (someone removed its branch), `rewritten` (its title and text
+    describe `commit`) or `branch_removed` (it was merged, and its branch, which was at `commit`, was removed). `commit`
+    is otherwise what the merge made of `tested`; `same`: with the same tree. `by` is `person` if Ganger had not
+    requested it."""
 
     task: str
     attempt: int
@@ -227,8 +227,8 @@ class RequestChanged:
 
 @dataclass(frozen=True, slots=True)
 class Remarked:
-    """What Ganger says of the task below its change request. `url` is empty where the forge takes no comment; `mark`
-    tells one text from the next."""
+    """Ganger's comment about the task on its change request. `url` is empty if the forge accepts no comment; `mark`
+    distinguishes one text from the next."""
 
     task: str
     attempt: int
@@ -239,7 +239,7 @@ class Remarked:
 
 @dataclass(frozen=True, slots=True)
 class ReviewAsked:
-    """`of` is `person`, the name of a role, or `forge`: only people there can go on."""
+    """`of` is `person`, the name of a role, or `forge`: only people there can decide."""
 
     task: str
     attempt: int
@@ -249,8 +249,9 @@ class ReviewAsked:
 
 @dataclass(frozen=True, slots=True)
 class Reviewed:
-    """`verdict` is `approved` or `rework`, on `commit` and no other; `withdrawn`: nobody on the forge objects any more.
-    `who` said so on the forge, at `url`, in the reviews of these names; both are empty where it was said here."""
+    """`verdict` is `approved` or `rework`, on `commit` and no other; `withdrawn`: no objection on the forge stands any
+    more. `who` decided so on the forge, at `url`, in the reviews of these names; both are empty if it was decided
+    here."""
 
     task: str
     verdict: str
@@ -264,7 +265,7 @@ class Reviewed:
 
 @dataclass(frozen=True, slots=True)
 class MilestoneReached:
-    """D07, D40. A move the table does not have is refused, and kept as refused."""
+    """D07, D40. A move that is not in the table is refused, and kept as refused."""
 
     task: str
     attempt: int
@@ -274,7 +275,7 @@ class MilestoneReached:
 
 @dataclass(frozen=True, slots=True)
 class ChainHalted:
-    """D12: going on could do harm. Nothing starts or is pushed in this repository's chain until a person says so."""
+    """D12: continuing could do harm. Nothing starts or is pushed in this repository's chain until a person allows it."""
 
     repo: str
     task: str
@@ -302,7 +303,7 @@ class ChainCleared:
 
 @dataclass(frozen=True, slots=True)
 class RepoUnlocked:
-    """A person took the locks of these tasks away (D09). `lifts`: and any halt or pause with them."""
+    """A person released the locks of these tasks (D09). `lifts`: and any halt or pause with them."""
 
     repo: str
     why: str

@@ -25,7 +25,7 @@ class HealStarted:
 
 @dataclass(frozen=True, slots=True)
 class HealRefused:
-    """The healer's answer could not be read; asked once more with a reminder."""
+    """The healer's answer could not be read; it is requested again with a reminder."""
 
     round: int
     code: str
@@ -66,9 +66,9 @@ class PatchUndone:
 
 @dataclass(frozen=True, slots=True)
 class HealFinished:
-    """What came of a round; recorded together with its patches and everything that follows from them.
+    """The outcome of a round; recorded together with its patches and everything that follows from them.
 
-    `next_size` is the window size from here on where the healer asked for a smaller one; 0: as it is."""
+    `next_size` is the window size from here on if the healer requested a smaller one; 0: unchanged."""
 
     round: int
     decision: str

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class HostAway:
-    """`kind` is `away` (it does not answer) or `denied` (it does not know the token). `way` is `git` or `api`.
-    `next_at` is when it is asked again (Unix time); each try that fails is one more of these, `tries` counts them."""
+    """`kind` is `away` (it does not answer) or `denied` (it refuses the token). `way` is `git` or `api`.
+    `next_at` is when it is tried again (Unix time); each failed try is another such event, `tries` counts them."""
 
     host: str
     way: str
@@ -20,7 +20,7 @@ class HostAway:
 
 @dataclass(frozen=True, slots=True)
 class HostAwaited:
-    """This task can only go on when the host is back."""
+    """This task can only continue when the host is back."""
 
     host: str
     task: str
@@ -28,7 +28,7 @@ class HostAwaited:
 
 @dataclass(frozen=True, slots=True)
 class HostTried:
-    """A person did something about it, so it is asked at once."""
+    """A person did something about it, so it is tried immediately."""
 
     host: str
     why: str
@@ -36,7 +36,7 @@ class HostTried:
 
 @dataclass(frozen=True, slots=True)
 class HostBack:
-    """It answers again by this way."""
+    """It answers again over this way."""
 
     host: str
     way: str

@@ -1,4 +1,4 @@
-"""What people and accounts have to say while a run goes on: questions, answers, pauses, commands."""
+"""What comes from people and accounts during a run: questions, answers, pauses, commands."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from ganger.core.model.records import Budget, Policy
 
 @dataclass(frozen=True, slots=True)
 class QuestionAsked:
-    """Something only a person can decide. `report` is the request with which a worker of `attempt` asked it.
+    """A decision that only a person can make. `report` is the request with which a worker of `attempt` asked it.
 
-    With a `default`, that counts once `deadline` (Unix time) is past. `account` is the one it is about, if any, and
-    `host` the one of a remote or a forge.
+    A `default` counts once `deadline` (Unix time) is past. `account` and `host` (of a remote or a forge) are those it
+    is about, if any.
     """
 
     question: str
@@ -46,7 +46,7 @@ class AccountPaused:
 
 @dataclass(frozen=True, slots=True)
 class AccountLimited:
-    """How many attempts of this account may run at once; 0 takes the limit away."""
+    """How many attempts of this account may run at once; 0 removes the limit."""
 
     account: str
     at_once: int
@@ -55,7 +55,7 @@ class AccountLimited:
 
 @dataclass(frozen=True, slots=True)
 class AccountShut:
-    """Its key, login or credit was refused: nobody of it starts before somebody has answered, or before `until` (Unix
+    """Its key, login or credit was refused: its workers start only after a person has answered, or after `until` (Unix
     time, 0: never by itself); then one worker tries first."""
 
     account: str
@@ -65,7 +65,7 @@ class AccountShut:
 
 @dataclass(frozen=True, slots=True)
 class AccountTried:
-    """One worker of an account that was shut may see whether it works again."""
+    """One worker of an account that was shut may try whether it works again."""
 
     account: str
     why: str
@@ -73,7 +73,7 @@ class AccountTried:
 
 @dataclass(frozen=True, slots=True)
 class AccountWorks:
-    """Whoever tried it got an answer of its model: all of its workers may start."""
+    """The worker that tried it got an answer from its model: all workers of the account may start."""
 
     account: str
     why: str
@@ -81,7 +81,7 @@ class AccountWorks:
 
 @dataclass(frozen=True, slots=True)
 class CommandTaken:
-    """What a person asked for, and what came of it."""
+    """What a person requested, and the outcome."""
 
     number: int
     kind: str
@@ -100,7 +100,7 @@ class RunResumed:
 
 @dataclass(frozen=True, slots=True)
 class SettingsChanged:
-    """A person changed these while the run went on."""
+    """A person changed these during the run."""
 
     policy: Policy
     budget: Budget

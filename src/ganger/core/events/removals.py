@@ -1,4 +1,4 @@
-"""What happens when someone takes commits of this run out of the remote's branch."""
+"""What happens when someone removes commits of this run from the remote branch."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class CommitsRemoved:
-    """Commits that this run had pushed are no longer in the remote's branch, which was at `tip` then (empty: it was
-    gone). `tasks` are those whose changes were among them, in the order of their merges."""
+    """Commits that this run had pushed are no longer in the remote branch, which was then at `tip` (empty: it was gone).
+    `tasks` are those whose changes were among them, in the order of their merges."""
 
     repo: str
     tip: str
@@ -25,9 +25,9 @@ class RemovalDecided:
 
 @dataclass(frozen=True, slots=True)
 class SetBackIntended:
-    """Recorded before the run's branch moves from `head` back to `tip`, which the remote's branch is at. `gone` are the
-    commits of tasks that it does not hold then. Tasks in `left` are left out; what others had merged and not delivered
-    is merged again."""
+    """Recorded before the run's branch moves from `head` back to `tip`, where the remote branch is. `gone` are the
+    commits of tasks that it then no longer contains. Tasks in `left` are left out; undelivered merges of other tasks
+    are made again."""
 
     repo: str
     head: str
@@ -38,7 +38,7 @@ class SetBackIntended:
 
 @dataclass(frozen=True, slots=True)
 class PushLost:
-    """`commit` was pushed and is no longer in the remote's branch: the task goes with the next push."""
+    """`commit` was pushed and is no longer in the remote branch: the task goes with the next push."""
 
     task: str
     attempt: int

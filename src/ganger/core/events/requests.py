@@ -1,4 +1,4 @@
-"""What can happen to a change request on its way into its target: brought up to date, merged, followed there."""
+"""What can happen to a change request until it is in its target: updates, merges, and CI there."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class UpdateIntended:
-    """`commit` holds what was tested so far (`before`) and the target's tip `onto`; its push is intended with it.
-    `replaces`: it does not build on `before`, so the branch is moved from there, and from nowhere else."""
+    """`commit` contains what was tested so far (`before`) and the target's tip `onto`; its push is intended with it.
+    `replaces`: it does not build on `before`, so the branch is moved, and only from there."""
 
     task: str
     attempt: int
@@ -21,7 +21,7 @@ class UpdateIntended:
 
 @dataclass(frozen=True, slots=True)
 class UpdateConflicted:
-    """The request does not fit its target, which is at `onto` now. Its task does it again on that."""
+    """The request conflicts with its target, which is now at `onto`. Its task runs again on top of that."""
 
     task: str
     attempt: int
@@ -33,8 +33,8 @@ class UpdateConflicted:
 
 @dataclass(frozen=True, slots=True)
 class MergeIntended:
-    """Recorded before the forge is asked to merge exactly `commit` into the target, whose tip is `onto`. `how` is the
-    method, or `queue`: the forge's own queue or train tests what it makes of it, and merges that."""
+    """Recorded before the forge is requested to merge exactly `commit` into the target, whose tip is `onto`. `how` is
+    the method, or `queue`: the forge's own queue or train tests the result, and merges that."""
 
     task: str
     attempt: int
@@ -46,8 +46,8 @@ class MergeIntended:
 
 @dataclass(frozen=True, slots=True)
 class TrackingMoved:
-    """The forge made `commit` of the tested one (`of`), and CI's verdict on it is what counts. `what` is `landed`: it
-    is in the target; or `queue`: it is what the forge's queue tried."""
+    """The forge made `commit` from the tested one (`of`), and CI's verdict on it decides. `what` is `landed`: it is in
+    the target; or `queue`: the forge's queue tests it."""
 
     task: str
     attempt: int
@@ -59,7 +59,7 @@ class TrackingMoved:
 
 @dataclass(frozen=True, slots=True)
 class LandedUnjudged:
-    """CI gave no verdict on what landed. Its tree is that of the commit that was tested, so that proof stands."""
+    """CI gave no verdict on what landed. It has the tree of the tested commit, so that proof stands."""
 
     task: str
     attempt: int

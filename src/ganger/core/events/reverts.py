@@ -1,4 +1,4 @@
-"""What can happen when a person wants a task's change out of the branch again."""
+"""What can happen when a person wants a task's change reverted."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RevertChosen:
-    """A person answered `question` so: the change is taken back. `how` is `ganger` (commits that revert it, without an
-    agent) or `worker` (the task's own worker does it)."""
+    """With the answer to `question`, a person decided to revert the change. `how` is `ganger` (by commits of its own,
+    without an agent) or `worker` (by the task's worker)."""
 
     task: str
     question: str
@@ -17,7 +17,7 @@ class RevertChosen:
 
 @dataclass(frozen=True, slots=True)
 class RevertFailed:
-    """It was not brought to its end: it conflicts, or the checks or CI are red with it. A person is asked again."""
+    """The revert failed: it conflicts, or the checks or CI are red with it. A person is asked again."""
 
     task: str
     attempt: int
@@ -26,7 +26,7 @@ class RevertFailed:
 
 @dataclass(frozen=True, slots=True)
 class Reverted:
-    """The branch holds `commit`, which takes the change back, with everything proved that a completion asks for."""
+    """The branch contains `commit`, which reverts the change, with everything proved that a completion requires."""
 
     task: str
     attempt: int

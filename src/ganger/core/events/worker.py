@@ -1,4 +1,4 @@
-"""What workers say over the worker protocol, what is thought of their health, and what they are told, as events."""
+"""What workers report over the worker protocol, how their health is judged, and what is sent to them, as events."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ganger.core.model.workers import Checkpoint, TierMark
 
 @dataclass(frozen=True, slots=True)
 class WorkerBeat:
-    """A worker is alive and says how far it is. Without a `report` id it is one of many and recorded now and then."""
+    """A worker is alive and reports its progress. Without a `report` id, only some heartbeats are recorded."""
 
     task: str
     attempt: int
@@ -32,7 +32,7 @@ class WorkerMilestone:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointTaken:
-    """Where the work stands: said by the worker, or seen from outside every few minutes."""
+    """The state of the work: reported by the worker, or observed from outside every few minutes."""
 
     task: str
     attempt: int
@@ -55,7 +55,7 @@ class WorkerReported:
 
 @dataclass(frozen=True, slots=True)
 class WorkerDone:
-    """A worker set its done mark: it has nothing more to say."""
+    """A worker set its done mark: it has finished reporting."""
 
     task: str
     attempt: int
@@ -64,9 +64,9 @@ class WorkerDone:
 
 @dataclass(frozen=True, slots=True)
 class WorkerSuspected:
-    """Nothing was seen of a worker for half of what is allowed, or there is another sign that it gets nowhere.
+    """A worker was inactive for half of its limit, or there is another sign that it makes no progress.
 
-    `probe` says how it was asked whether it lives; empty: it was not.
+    `probe` says how it was probed; empty: it was not.
     """
 
     task: str
@@ -77,7 +77,7 @@ class WorkerSuspected:
 
 @dataclass(frozen=True, slots=True)
 class WorkerCleared:
-    """A false alarm: this was seen of it since."""
+    """A false alarm: this activity was seen since."""
 
     task: str
     attempt: int
@@ -86,7 +86,7 @@ class WorkerCleared:
 
 @dataclass(frozen=True, slots=True)
 class LimitWarned:
-    """Half of a limit is gone, or a sign of a deadlock is there."""
+    """Half of a limit is used up, or there is a sign of a deadlock."""
 
     task: str
     attempt: int
@@ -96,7 +96,7 @@ class LimitWarned:
 
 @dataclass(frozen=True, slots=True)
 class LimitExtended:
-    """It has used up its time at this milestone and is at work: it may go on until then (Unix time)."""
+    """It has used up its time at this milestone and is active: it may continue until then (Unix time)."""
 
     task: str
     attempt: int
@@ -107,7 +107,7 @@ class LimitExtended:
 
 @dataclass(frozen=True, slots=True)
 class WorkerEnding:
-    """The intent: this worker is about to be ended, and this is what its end will mean."""
+    """The intent: this worker is about to be stopped, and this is what its end will mean."""
 
     task: str
     attempt: int
@@ -117,7 +117,7 @@ class WorkerEnding:
 
 @dataclass(frozen=True, slots=True)
 class AttemptCheckpointed:
-    """The worker's part is over and its task is not: a fresh worker goes on from the checkpoint. No counter pays."""
+    """The worker has finished and its task has not: a new worker continues from the checkpoint. No counter pays."""
 
     task: str
     attempt: int
@@ -137,7 +137,7 @@ class MessageLeft:
 
 @dataclass(frozen=True, slots=True)
 class QuestionRaised:
-    """Nobody has answered for long: shown and told once more."""
+    """A question has had no answer for long: it is shown and notified again."""
 
     question: str
     times: int

@@ -83,7 +83,9 @@ def _request_sentence(event: object) -> str:
         case ev.RequestChanged(task=task, number=number, what=what, commit=commit):
             return f"{task}: change request #{number} {_changed(what, commit)}"
         case ev.Remarked(task=task, number=number, url=url):
-            return f"{task}: " + (f"commented at {url}" if url else f"the forge did not accept a comment on change request #{number}")
+            return f"{task}: " + (
+                f"commented at {url}" if url else f"the forge did not accept a comment on change request #{number}"
+            )
         case ev.ReviewAsked(task=task, of=of, commit=commit):
             return f"{task}: {commit[:_SHORT]} is waiting for a review {_REVIEWERS.get(of, f'by the {of}')}"
         case ev.Reviewed():

@@ -119,7 +119,9 @@ HIDING = Need(
     "only bubblewrap can keep agents from reading the other files of the workspace",
     lambda given: given.walls == "bubblewrap",
 )
-NOTIFIES = Need("`urls`, `webhook` or `desktop`", "notify names none of urls, webhook and desktop", lambda g: g.notifies)
+NOTIFIES = Need(
+    "`urls`, `webhook` or `desktop`", "notify names none of urls, webhook and desktop", lambda g: g.notifies
+)
 DELIVERS = Need(
     "delivery",
     'nothing is delivered: delivery.completion has none of "pushed", "ci", "mirrored"',
@@ -151,7 +153,9 @@ REQUESTS = Need(
     'there are no change requests: what is delivered goes to the remote\'s branch (delivery.style = "branch")',
     lambda given: given.delivers and given.style == REQUEST,
 )
-AUTO_MERGE = Need("`auto_merge`", "delivery.auto_merge is false, so people merge the change requests", lambda given: given.auto_merge)
+AUTO_MERGE = Need(
+    "`auto_merge`", "delivery.auto_merge is false, so people merge the change requests", lambda given: given.auto_merge
+)
 MIRROR = Need(
     "`mirrored`", 'delivery.completion has no "mirrored"', lambda g: g.delivers and "mirrored" in g.completion
 )
@@ -433,7 +437,11 @@ ORDERED: tuple[tuple[str, str, str], ...] = (
         "delivery.ci_most_sec",
         "CI may take at least ci_sec, so the smaller ci_most_sec has no effect",
     ),
-    ("delivery.poll_sec", "delivery.poll_most_sec", "the smaller upper limit applies, so CI is always polled more often"),
+    (
+        "delivery.poll_sec",
+        "delivery.poll_most_sec",
+        "the smaller upper limit applies, so CI is always polled more often",
+    ),
     ("delivery.ask_after", "delivery.fixes", "the fixes are used up before a person is asked"),
 )
 

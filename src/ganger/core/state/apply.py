@@ -98,7 +98,7 @@ def _put(state: RunState, name: str, before: TaskState, after: TaskState) -> Non
 
 
 def _park(state: RunState, name: str, after: TaskState) -> None:
-    """A level is merged when all of it is through: until then its windows need not wait for it."""
+    """A level is merged when all of its tasks are finished: until then its windows need not wait for it."""
     if not after.parked:
         state.parked.discard(name)
         return
@@ -108,7 +108,7 @@ def _park(state: RunState, name: str, after: TaskState) -> None:
 
 
 def _follow(state: RunState, name: str, after: TaskState) -> None:
-    """What is on its way needs no slot, and its window need not wait for it."""
+    """A delivery needs no slot, and its window need not wait for it."""
     if after.status is R and is_delivering(after):
         state.delivering.add(name)
         state.window_open.discard(name)

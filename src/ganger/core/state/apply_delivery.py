@@ -1,4 +1,4 @@
-"""How events change a task's ledger, and which of them can not enter it."""
+"""How events change a task's ledger, and which of them are rejected."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def rules_of(state: RunState, name: str) -> RepoRules:
 
 
 def not_proved(state: RunState, name: str, task: TaskState) -> tuple[str, ...]:
-    """What the task's completion still needs."""
+    """What is missing for the task's completion."""
     verified = task.verified_attempt is not None and task.verified_attempt == task.attempts
     return missing(rules_of(state, name), task.delivery, verified=verified, committed=bool(task.merged))
 
 
 def begun(state: RunState, name: str, task: TaskState, commit: str, at: str) -> TaskState:
-    """Its change is merged as `commit`: it is to be delivered, where the completion asks for that. A mend of CI that
-    changed nothing (no `commit`) leaves what is tracked."""
+    """Its change is merged as `commit`, and is delivered if the completion requires that. A fix of CI that changed
+    nothing (no `commit`) leaves what is tracked."""
     rules = rules_of(state, name)
     if not rules.delivers:
         return task
@@ -51,7 +51,7 @@ def begun(state: RunState, name: str, task: TaskState, commit: str, at: str) -> 
         return replace(task, parked=False, delivery=replace(old, pending=True))
     state.merge_count += 1
     now = replace(
-        _afresh(_anew(old)),
+        _with_new_updates(_of_new_commit(old)),
         commit=commit,
         pending=True,
         branch="",
@@ -69,8 +69,8 @@ def begun(state: RunState, name: str, task: TaskState, commit: str, at: str) -> 
     return replace(task, parked=False, delivery=_with(now, at, "merge", "merged", commit))
 
 
-def _anew(delivery: Delivery) -> Delivery:
-    """Nothing that was said of another commit holds for the next one."""
+def _of_new_commit(delivery: Delivery) -> Delivery:
+    """No verdict on another commit holds for the next one."""
     return replace(
         delivery,
         tree="",
@@ -87,15 +87,15 @@ def _anew(delivery: Delivery) -> Delivery:
     )
 
 
-def _afresh(delivery: Delivery) -> Delivery:
-    """Its change request may be brought up to date as often as one that is new."""
+def _with_new_updates(delivery: Delivery) -> Delivery:
+    """Its change request may be updated as often as a new one."""
     known = delivery.request
     return delivery if known is None else replace(delivery, request=replace(known, updates=0, merging="", replaces=""))
 
 
 def taken_up(delivery: Delivery, at: str) -> Delivery:
-    """A person wants it to go on: what was tried before may be tried again, and time begins anew."""
-    delivery = _afresh(delivery)
+    """A person wants it to continue: what was tried before may be tried again, and its time starts again."""
+    delivery = _with_new_updates(delivery)
     since = at if delivery.pushed_at else ""
     return _with(replace(delivery, retriggered=(), pushed_at=since), at, "person", TAKEN_UP, delivery.commit)
 
@@ -111,23 +111,23 @@ def _moved(delivery: Delivery, milestone: Milestone, substate: str, at: str) -> 
 
 def _push_intended(state: RunState, name: str, task: TaskState, event: ev.PushIntended, at: str) -> TaskState:
     old = task.delivery or Delivery(repo=event.repo, since=at)
-    now = old if old.commit == event.commit and not old.runs else _anew(old)
+    now = old if old.commit == event.commit and not old.runs else _of_new_commit(old)
     now = replace(now, commit=event.commit, tree=event.tree, branch=event.branch, upstream=event.upstream, pending=True)
     now = replace(now, onto=event.onto or now.onto)
     if event.replaces and now.request is not None:
         now = replace(now, request=replace(now.request, replaces=event.replaces))
-    told = f"to be pushed to {event.branch}" + ("" if event.cause == "change" else f" ({event.cause})")
-    told += f", with {event.own[:12]} in it" if event.own not in ("", event.commit) else ""
+    pushes = f"to be pushed to {event.branch}" + ("" if event.cause == "change" else f" ({event.cause})")
+    pushes += f", including {event.own[:12]}" if event.own not in ("", event.commit) else ""
     if event.cause not in ("change", UPDATE):
         now = replace(now, retriggered=(*now.retriggered, event.cause))
-    return replace(task, delivery=_with(now, at, "ganger", told, event.commit))
+    return replace(task, delivery=_with(now, at, "ganger", pushes, event.commit))
 
 
 def _pushed(state: RunState, name: str, task: TaskState, event: ev.Pushed, at: str) -> TaskState:
     old = task.delivery or Delivery()
     rules = rules_of(state, name)
     if rules.style == "branch" and event.branch == rules.branch and event.how != "together":
-        # Who goes with another's push may take up a tip that is not the newest.
+        # A task that goes with another's push may track a tip that is not the newest.
         state.tips[rules.name] = event.commit
         forget_undecided(state, rules.name)
     now = replace(old, pushed=event.commit, pushed_at=at, pushes=old.pushes + (event.how == "pushed"))
@@ -143,7 +143,7 @@ def _push_refused(_s: RunState, _n: str, task: TaskState, event: ev.PushRefused,
 
 def _push_lost(_s: RunState, _n: str, task: TaskState, event: ev.PushLost, at: str) -> TaskState:
     old = task.delivery or Delivery()
-    now = replace(_anew(old), commit=old.own, pushed="", branch="", pending=True)
+    now = replace(_of_new_commit(old), commit=old.own, pushed="", branch="", pending=True)
     return replace(task, delivery=_with(now, at, "remote", "no longer in the branch", event.commit))
 
 
@@ -187,7 +187,7 @@ def _ci_judged(state: RunState, name: str, task: TaskState, event: ev.CiJudged, 
 
 
 def _ci_waived(state: RunState, _n: str, task: TaskState, event: ev.CiWaived, at: str) -> TaskState:
-    task = noted(task, at, "ganger", f"no green verdict of CI is needed ({event.cause}): {event.why}", event.sha)
+    task = noted(task, at, "ganger", f"green CI is not needed ({event.cause}): {event.why}", event.sha)
     now = task.delivery
     assert now is not None
     state.proved[now.repo] = event.sha
@@ -241,8 +241,8 @@ def _request_opened(_s: RunState, _n: str, task: TaskState, event: ev.RequestOpe
 
 
 def _request_changed(_s: RunState, _n: str, task: TaskState, event: ev.RequestChanged, at: str) -> TaskState:
-    told = _OF_REQUESTS.get(event.what, f"is {event.what}")
-    task = noted(task, at, "forge", f"change request #{event.number} {told}", event.commit)
+    what = _OF_REQUESTS.get(event.what, f"is {event.what}")
+    task = noted(task, at, "forge", f"change request #{event.number} {what}", event.commit)
     now = task.delivery
     assert now is not None
     known = now.request or RequestRef("", "")
@@ -258,10 +258,10 @@ def _request_changed(_s: RunState, _n: str, task: TaskState, event: ev.RequestCh
             now = replace(now, landed=(*now.landed, event.commit))
             now = replace(now, substate="landed") if now.milestone is Milestone.PUSHED_TO_CI else now
         case "closed":
-            # Whoever goes on opens another one.
+            # The next attempt opens another one.
             known = replace(known, draft=False, number="", url="", merging="")
         case "branch_gone":
-            # Whoever goes on pushes it again.
+            # The next attempt pushes it again.
             known = replace(known, draft=False)
             now = replace(now, pushed="", runs=(), finding="", why="")
         case _:
@@ -270,9 +270,9 @@ def _request_changed(_s: RunState, _n: str, task: TaskState, event: ev.RequestCh
 
 
 _OF_REQUESTS = {
-    "rewritten": "tells of the newest commit",
-    "branch_removed": "is merged, and its branch is removed",
-    "branch_gone": "shows a branch that is gone",
+    "rewritten": "describes the newest commit",
+    "branch_removed": "was merged and its branch was removed",
+    "branch_gone": "has lost its branch",
 }
 
 
@@ -280,13 +280,13 @@ def _remarked(_s: RunState, _n: str, task: TaskState, event: ev.Remarked, at: st
     now = task.delivery or Delivery()
     known = now.request or RequestRef("", "")
     if event.url != known.remark:
-        now = _with(now, at, "ganger", f"commented on change request #{event.number}: {event.url or 'not taken'}")
+        now = _with(now, at, "ganger", f"commented on change request #{event.number}: {event.url or 'not accepted'}")
     return replace(task, delivery=replace(now, request=replace(known, remark=event.url, mark=event.mark)))
 
 
 def _update_intended(_s: RunState, _n: str, task: TaskState, event: rq.UpdateIntended, at: str) -> TaskState:
-    """An approval was given to the change, and that is the same as before."""
-    task = noted(task, at, "ganger", f"change request #{event.number} to be brought up to date", event.onto)
+    """An approval stays valid: the change itself is the same as before."""
+    task = noted(task, at, "ganger", f"change request #{event.number} to be updated", event.onto)
     now = task.delivery
     assert now is not None and now.request is not None
     replaced = event.before if event.replaces else ""
@@ -299,7 +299,7 @@ def _update_intended(_s: RunState, _n: str, task: TaskState, event: rq.UpdateInt
 
 
 def _update_conflicted(_s: RunState, _n: str, task: TaskState, event: rq.UpdateConflicted, at: str) -> TaskState:
-    said = f"change request #{event.number} does not fit its target, in {', '.join(event.files[:10])}"
+    said = f"change request #{event.number} conflicts with its target in {', '.join(event.files[:10])}"
     task = noted(task, at, "ganger", said, event.onto)
     assert task.delivery is not None
     return replace(task, delivery=replace(task.delivery, pending=False))
@@ -316,23 +316,25 @@ def _merge_intended(_s: RunState, _n: str, task: TaskState, event: rq.MergeInten
 
 def _tracking_moved(_s: RunState, _n: str, task: TaskState, event: rq.TrackingMoved, at: str) -> TaskState:
     old = task.delivery or Delivery()
-    now = replace(_anew(old), commit=event.commit, branch=event.branch, pushed=event.commit, pushed_at=at, pending=True)
+    now = replace(
+        _of_new_commit(old), commit=event.commit, branch=event.branch, pushed=event.commit, pushed_at=at, pending=True
+    )
     if now.request is not None:
         now = replace(now, request=replace(now.request, tested=event.of, merging=""))
     now = _moved(now, Milestone.PUSHED_TO_CI, "landed" if event.what == "landed" else "ci_queued", at)
-    told = f"CI is followed for what the forge made of {event.of[:12]} on {event.branch}"
-    return replace(task, delivery=_with(now, at, "forge", told, event.commit))
+    follows = f"following CI for what the forge made of {event.of[:12]} on {event.branch}"
+    return replace(task, delivery=_with(now, at, "forge", follows, event.commit))
 
 
 def _landed_unjudged(_s: RunState, _n: str, task: TaskState, event: rq.LandedUnjudged, at: str) -> TaskState:
-    task = noted(task, at, "ganger", f"no verdict of CI on what landed: {event.why}", event.commit)
+    task = noted(task, at, "ganger", f"no CI verdict on what landed: {event.why}", event.commit)
     now = task.delivery
     assert now is not None and now.request is not None
     return replace(task, delivery=replace(now, request=replace(now.request, settled=True)))
 
 
 def _review_asked(_s: RunState, _n: str, task: TaskState, event: ev.ReviewAsked, at: str) -> TaskState:
-    task = noted(task, at, "ganger", f"review asked of {event.of}", event.commit)
+    task = noted(task, at, "ganger", f"review requested from {event.of}", event.commit)
     assert task.delivery is not None
     now = replace(task.delivery, review="wanted", reviewed=event.commit, substate="awaiting_review", pending=True)
     return replace(task, delivery=replace(now, review_of=event.of, review_url=""))
@@ -350,7 +352,7 @@ def _reviewed(_s: RunState, _n: str, task: TaskState, event: ev.Reviewed, at: st
     if sent_back:
         now = replace(now, pending=False, heeded=(*now.heeded, *event.reviews))
         if not task.merged and task.change is not None:
-            # Whoever does it again can take over what was good.
+            # The next worker can take over what was good.
             change = task.change
             task = replace(task, saved=change.commit, saved_files=change.files, saved_refused=False)
         if now.milestone is Milestone.PUSHED_TO_CI:
@@ -389,7 +391,7 @@ DELIVERY_CHANGES: dict[type, Callable[[RunState, str, TaskState, Any, str], Task
 
 
 def delivery_misfit(task: TaskState, event: object) -> str:
-    """Why this can not enter the task's ledger; empty when it can."""
+    """Why this is rejected from the task's ledger; empty if it is not."""
     now = task.delivery or Delivery()
     match event:
         case ev.PushIntended():
@@ -479,14 +481,14 @@ def _merges_of(task: TaskState) -> tuple[str, ...]:
 
 
 def _placed(task: TaskState, places: Mapping[str, str], at: str) -> TaskState:
-    """Its commits have another place. What is intended to be pushed, or was, stays what it is."""
+    """Its commits are replaced. What was pushed, or is about to be, stays as it is."""
     task = replace(task, merged=places.get(task.merged, task.merged))
     now = task.delivery
     if now is None:
         return task
     commit = now.commit if now.branch else places.get(now.commit, now.commit)
     now = replace(now, commit=commit, merges=tuple(places.get(one, one) for one in now.merges))
-    return replace(task, delivery=_with(now, at, "ganger", "put on top of what others pushed", now.own))
+    return replace(task, delivery=_with(now, at, "ganger", "rebased onto what others pushed", now.own))
 
 
 def _halted(state: RunState, event: ev.ChainHalted, _at: str) -> None:
@@ -516,7 +518,7 @@ def _half_judged(state: RunState, event: ev.HalfJudged, _at: str) -> None:
 
 
 def _culprit_found(state: RunState, event: ev.CulpritFound, at: str) -> None:
-    """Whoever else is in that tip waits for the mend."""
+    """The other tasks in that tip wait for the fix."""
     state.blamed[event.tip] = event.task
     for name, task in state.tasks.items():
         now = task.delivery
@@ -524,7 +526,9 @@ def _culprit_found(state: RunState, event: ev.CulpritFound, at: str) -> None:
             continue
         if name != event.task:
             now = replace(now, waits_for=event.task)
-            now = _with(now, at, "ganger", f"CI is red by {event.task} ({event.how}), which mends it", event.tip)
+            now = _with(
+                now, at, "ganger", f"CI is red because of {event.task} ({event.how}), which fixes it", event.tip
+            )
             state.tasks[name] = replace(task, delivery=now)
 
 

@@ -46,7 +46,7 @@ def _round_change(state: RunState, number: int, **changes: Any) -> HealRound:
     return after
 
 
-# Why a healer is asked again although its answer was not refused: there was none.
+# Why a healer is asked again without a refused answer: there was none.
 LOST, QUOTA, TRANSIENT, REFUSED = "LOST", "QUOTA", "TRANSIENT", "REFUSED"
 NO_ANSWER = frozenset({LOST, QUOTA, TRANSIENT, REFUSED})
 
@@ -123,7 +123,7 @@ def _patch_applied(state: RunState, event: ev.PatchApplied, _at: str) -> None:
                 healed=True,
                 heal_signature=task.last_failure_signature or "",
                 timeout_sec=timeout,
-                # A session remembers the words it was given; who shall work by others begins afresh.
+                # A session remembers its prompt; a task with another prompt needs a new session.
                 resume="" if event.path else task.resume,
             )
     if event.concurrency is not None:
@@ -133,7 +133,7 @@ def _patch_applied(state: RunState, event: ev.PatchApplied, _at: str) -> None:
 
 
 def _patch_undone(state: RunState, event: ev.PatchUndone, _at: str) -> None:
-    """A setting goes back to what it was, unless somebody has changed it since."""
+    """A setting returns to its earlier value, unless it was changed since."""
     patch = state.patches[event.patch]
     state.patches[event.patch] = replace(patch, undone=True)
     concurrency, batch_size = patch.before

@@ -1,4 +1,4 @@
-"""How the state changes when commits of this run are taken out of the remote's branch, and a person has decided."""
+"""How the state changes when commits of this run are removed from the remote branch, and a person has decided."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def _decided(state: RunState, event: ev.RemovalDecided, _at: str) -> None:
         return
     del state.removals[event.repo]
     if event.what == PUT_BACK:
-        # What the branch was at is what the next push goes on from.
+        # The next push starts from where the branch was.
         state.tips[event.repo] = known.tip
     if event.what == RESTORED:
         _deliver_again(state, known.tasks)
 
 
 def _deliver_again(state: RunState, names: Iterable[str]) -> None:
-    """They go on without a worker, once they are queued."""
+    """They continue without a worker, once they are queued."""
     for name in names:
         task = state.tasks.get(name)
         if task is not None and task.status is TaskStatus.BLOCKED and task.merged and task.delivery is not None:
@@ -47,14 +47,14 @@ def _set_back_intended(state: RunState, event: ev.SetBackIntended, _at: str) -> 
 
 
 def forget_undecided(state: RunState, repo: str) -> None:
-    """The branch takes pushes: what was asked about it no longer stands in the way."""
+    """The branch accepts pushes: the question about it no longer blocks anything."""
     known = state.removals.get(repo)
     if known is not None and not known.leaves_out:
         del state.removals[repo]
 
 
 def set_back(state: RunState, repo: str, move: Rebase, at: str) -> None:
-    """The run's branch is at what the remote's branch is at."""
+    """The run's branch is where the remote branch is."""
     state.tips[repo] = move.tip
     known = state.removals.pop(repo, None)
     _deliver_again(state, () if known is None else [name for name in known.tasks if name not in move.left])
@@ -64,14 +64,14 @@ def set_back(state: RunState, repo: str, move: Rebase, at: str) -> None:
             continue
         after = _after_set_back(task, now, name in move.left, move)
         if after is not task:
-            state.tasks[name] = replace(after, delivery=_told(after.delivery or now, at, move.tip))
+            state.tasks[name] = replace(after, delivery=_noted(after.delivery or now, at, move.tip))
 
 
 def _after_set_back(task: TaskState, now: Delivery, is_left: bool, move: Rebase) -> TaskState:
     kept = tuple(one for one in now.merges if one not in move.gone)
     now = replace(now, merges=kept, waits_for="" if now.waits_for in move.left else now.waits_for)
     if is_left:
-        # Whoever takes it up again begins with a worker.
+        # If the task is included again, it starts with a worker.
         bare = replace(now, commit="", pushed="", tree="", branch="", runs=(), finding="", why="", retrigger=None)
         return replace(task, merged="", change=None, delivery=replace(bare, pending=False))
     if task.merged in move.gone:
@@ -84,8 +84,8 @@ def _after_set_back(task: TaskState, now: Delivery, is_left: bool, move: Rebase)
     return task if now == task.delivery else replace(task, delivery=now)
 
 
-def _told(delivery: Delivery, at: str, tip: str) -> Delivery:
-    fact = Fact(at, "ganger", "the run's branch is set back to what the remote has", tip)
+def _noted(delivery: Delivery, at: str, tip: str) -> Delivery:
+    fact = Fact(at, "ganger", "the run's branch was reset to the remote branch", tip)
     return replace(delivery, facts=(*delivery.facts, fact)[-200:])
 
 

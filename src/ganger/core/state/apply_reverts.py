@@ -1,4 +1,4 @@
-"""How a task's change is taken out of the branch again, in its ledger."""
+"""How the ledger of a task records the revert of its change."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ganger.core.state.apply_delivery import not_proved, noted
 
 
 def _chosen(_s: RunState, _n: str, task: TaskState, event: ev.RevertChosen, at: str) -> TaskState:
-    """Where Ganger does it, no worker is needed: the task goes on as a delivery."""
+    """If Ganger does it, no worker is needed: the task continues as a delivery."""
     by = "" if event.how == BY_GANGER else " by its worker"
     task = noted(task, at, "person", f"to be reverted{by} ({event.question})")
     now = task.delivery
@@ -29,7 +29,7 @@ def _failed(_s: RunState, _n: str, task: TaskState, event: ev.RevertFailed, at: 
 
 
 def _reverted(_s: RunState, _n: str, task: TaskState, event: ev.Reverted, at: str) -> TaskState:
-    task = noted(task, at, "ganger", "the change is out of the branch again, with proof", event.commit)
+    task = noted(task, at, "ganger", "the change is reverted, with proof", event.commit)
     now = task.delivery
     assert now is not None
     now = replace(now, revert=None, reverted=event.commit, pending=False, substate="reverted")
@@ -44,17 +44,17 @@ REVERT_CHANGES: dict[type, Callable[[RunState, str, TaskState, Any, str], TaskSt
 
 
 def revert_misfit(state: RunState, task: TaskState, event: Any) -> str:
-    """Why this can not be said of the task; empty when it can."""
+    """Why this does not fit the task; empty if it does."""
     now = task.delivery
     if now is None:
         return "nothing of it was delivered"
     match event:
         case ev.RevertChosen():
             if now.revert is not None:
-                return "it is being reverted already"
+                return "it is already being reverted"
             return "" if now.standing else "nothing of it is in the branch"
         case ev.RevertFailed():
-            return "" if now.revert is not None else "nobody reverts it"
+            return "" if now.revert is not None else "it is not being reverted"
         case ev.Reverted(commit=commit):
             if now.revert is None or not now.revert.merged:
                 return "nothing that reverts it is merged"

@@ -35,7 +35,7 @@ def contents_by_task(tasks: tuple[TaskSpec, ...], contents: tuple[str, ...]) -> 
 
 
 def _reconciled(state: RunState, event: ev.Reconciled, _at: str) -> None:
-    """Changed tasks begin anew; their attempts go on counting, because logs are named after them."""
+    """Changed tasks start over; their attempts keep counting, because logs are named after them."""
     before, anew = state.tasks, frozenset(event.changed)
     state.manifest_digest = event.manifest_digest
     state.specs = {spec.id: spec for spec in event.tasks}
@@ -75,7 +75,7 @@ def _lead_started(state: RunState, event: ev.LeadStarted, at: str) -> None:
         if patch.concurrency is not None and not patch.undone and state.policy.concurrency == patch.before[0]:
             state.policy = replace(state.policy, concurrency=patch.concurrency)
     state.budget, state.limits, state.healer = event.budget, event.limits, event.healer
-    # Whoever goes on may have said meanwhile what things cost.
+    # Prices may have been set since the run was interrupted.
     state.spent = replace(state.spent, unpriced=0)
     state.accounts = dict(event.accounts)
     state.mode, state.merging = event.mode, event.merging
@@ -97,7 +97,7 @@ def _lead_started(state: RunState, event: ev.LeadStarted, at: str) -> None:
     state.status, state.abort_reason = RunStatus.RUNNING, None
     try_all(state)
     if state.finished:
-        # A person took the run up again, perhaps with another key: one worker sees whether it works.
+        # A person continued the run, perhaps with another key: one worker tries whether it works.
         for account in list(state.accounts_shut):
             _let_try(state, account)
     state.stopping = state.finished = state.draining = False
@@ -198,7 +198,7 @@ def _account_tried(state: RunState, event: ev.AccountTried, _at: str) -> None:
 
 
 def _let_try(state: RunState, account: str) -> None:
-    """Any moment of the past is one from which on somebody may try."""
+    """Any time in the past lets a worker try the account."""
     state.accounts_shut[account] = 1.0
 
 

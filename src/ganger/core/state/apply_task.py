@@ -245,7 +245,7 @@ def _attempt_failed(state: RunState, name: str, task: TaskState, event: ev.Attem
             task = replace(task, reworks=task.reworks + 1)
     now = task.delivery
     if now is not None and now.pending and not task.merged and now.review != "wanted" and not now.prepares_revert:
-        # An approved change that does not fit any more is nothing to go on with.
+        # An approved change that no longer merges cannot be continued.
         task = replace(task, delivery=dataclasses.replace(now, pending=False))
     return replace(
         task,
@@ -266,7 +266,7 @@ def _attempt_failed(state: RunState, name: str, task: TaskState, event: ev.Attem
 
 
 def _charged(task: TaskState) -> int:
-    """An attempt in which nobody worked, because a delivery went on, was charged to no counter."""
+    """An attempt without a worker, because a delivery continued, was charged to no counter."""
     return 0 if task.uncharged else 1
 
 
@@ -317,10 +317,10 @@ def _checkpointed(state: RunState, name: str, task: TaskState, event: ev.Attempt
 
 def _settled(state: RunState, name: str, task: TaskState, event: ev.TaskSettled, at: str) -> TaskState:
     if event.status is TaskStatus.DONE:
-        # Whoever is DONE has the proof, and only that frees the repository (D09).
+        # A DONE task has the proof, and only that unlocks the repository (D09).
         task = replace(task, locked=False)
         if task.delivery is not None:
-            # Where only a review was asked for, nothing was pushed, and no milestone reached.
+            # If only a review was required, nothing was pushed and no milestone reached.
             reached = Milestone.DONE if task.delivery.pushed else task.delivery.milestone
             ended = dataclasses.replace(task.delivery, milestone=reached, substate="", since=at, pending=False)
             task = replace(task, delivery=ended)

@@ -1,4 +1,4 @@
-"""How events change what is known of a task's worker, and the road a worker takes from SPAWNED to STOPPED."""
+"""How events change what is known about a task's worker, and the states of a worker from SPAWNED to STOPPED."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OFF_ROAD = {FailureClass.CRASH.value: WorkerState.CRASHED, FailureClass.STALLED
 
 
 def worker_after(after: TaskState, event: ev.Event, at: str) -> TaskState:
-    """The task with its worker moved along by an event that is not about workers alone."""
+    """The task, its worker moved by an event that is not about workers alone."""
     match event:
         case ev.AttemptStarted(delivers=True):
             # That a person ended it counts for the attempt they ended.
@@ -58,7 +58,7 @@ def _moved(task: TaskState, state: WorkerState, at: str) -> TaskState:
     if worker is None or worker.state is state or worker.state in _OVER:
         return task
     if state in _OVER:
-        # What it said stays known: a report whose acknowledgement was lost is sent again, and must be acknowledged.
+        # Its reports stay known: one whose acknowledgement was lost is sent again, and must be acknowledged.
         worker = replace(worker, messages=(), suspicious="")
     return replace(task, worker=replace(worker, state=state, since=at))
 
@@ -71,7 +71,7 @@ def _seen(worker: WorkerNow, request: str, **changes: Any) -> WorkerNow:
 
 
 def _of(task: TaskState) -> WorkerNow:
-    """Journals that are older than workers have none."""
+    """Journals from before workers were recorded have none."""
     return task.worker or WorkerNow("")
 
 
@@ -95,7 +95,7 @@ def _checkpoint(_s: RunState, _n: str, task: TaskState, event: ev.CheckpointTake
         worker = _seen(worker, event.report, beat_at=at, context_pct=said.context_pct or worker.context_pct)
         return replace(task, worker=worker, checkpoint=said)
     known = task.checkpoint
-    # What a worker said of itself, also an earlier one, is worth more than what is seen from outside.
+    # A worker's own checkpoint, also an earlier one, is worth more than what is observed from outside.
     return task if known is not None and known.by == "worker" else replace(task, checkpoint=said)
 
 
@@ -127,7 +127,7 @@ def _extended(_s: RunState, _n: str, task: TaskState, _event: ev.LimitExtended, 
 
 
 def _ending(_s: RunState, _n: str, task: TaskState, event: ev.WorkerEnding, _at: str) -> TaskState:
-    """What was decided first holds, as a tree is ended once; but a person has the last word on what follows."""
+    """The first verdict holds, because processes are stopped once; but a person decides what follows."""
     worker = _of(task)
     return (
         task
@@ -139,9 +139,9 @@ def _ending(_s: RunState, _n: str, task: TaskState, event: ev.WorkerEnding, _at:
 def _message(_s: RunState, _n: str, task: TaskState, event: ev.MessageLeft, at: str) -> TaskState:
     worker = _of(task)
     number = worker.messages[-1].number + 1 if worker.messages else 1
-    told = (*worker.messages, Message(number, event.kind, event.text, at, event.about))[-_MOST_MESSAGES:]
+    messages = (*worker.messages, Message(number, event.kind, event.text, at, event.about))[-_MOST_MESSAGES:]
     hints = (*task.hints, event.text) if event.kind == "answer" else task.hints
-    return replace(task, worker=replace(worker, messages=told), hints=hints)
+    return replace(task, worker=replace(worker, messages=messages), hints=hints)
 
 
 def escalated_by(task: TaskState, question: str, report: str) -> TaskState:

@@ -1,6 +1,6 @@
-"""Hosts of remotes and forges that are away, or refuse the token: who waits, who is asked, what follows.
+"""Hosts of remotes and forges that do not answer, or refuse the token: which tasks wait, and the question about it.
 
-Nobody fails for it. Its tasks wait, one question is asked for all of them, and they go on when it answers.
+No task fails for it. Its tasks wait, one question is asked for all of them, and they continue when it answers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ganger.core.vocabulary import BlockReason, TaskStatus
 
 HOST = "host"
 AWAY, DENIED = "away", "denied"
-# What people say of it, for what programs say; the first that fits counts.
+# Short words for the messages of programs; the first match counts.
 _REASONS = (
     (re.compile(r"connection refused", re.I), "connection refused"),
     (re.compile(r"couldn't connect|failed to connect|connection attempts failed", re.I), "no connection"),
@@ -27,7 +27,7 @@ _REASONS = (
      "its name cannot be resolved"),
     (re.compile(r"(?:returned error: |it answered )(5\d\d)", re.I), "it answers {0}"),
     (re.compile(r"no answer within|did not answer within|timed? ?out", re.I), "no answer in time"),
-    (re.compile(r"connection reset|disconnected|closed by", re.I), "it hangs up"),
+    (re.compile(r"connection reset|disconnected|closed by", re.I), "it closes the connection"),
     (re.compile(r"certificate|\btls\b|\bssl\b", re.I), "no secure connection"),
 )  # fmt: skip
 _MOST_WHY = 160
@@ -41,7 +41,7 @@ def short_reason(said: str) -> str:
 
 
 def waiting(state: RunState, host: str) -> list[str]:
-    """Those that can only go on when it is back, in plan order."""
+    """The tasks that can only continue when it is back, in plan order."""
     trouble = state.hosts.get(host)
     named = set(trouble.waiting) if trouble is not None else set()
     return [name for name in state.by_rank if name in named and _waits(state, name)]
@@ -55,13 +55,13 @@ def _waits(state: RunState, name: str) -> bool:
 
 
 def _is_parked(state: RunState, name: str) -> bool:
-    """Its patience is over: nobody leads it until the host is back."""
+    """It has waited too long: it is parked until the host is back."""
     task = state.tasks[name]
     return task.status is TaskStatus.BLOCKED and task.block_reason is BlockReason.EXTERNAL and not task.final
 
 
 def awaited_by(state: RunState, name: str) -> str:
-    """The host that this task waits for; empty where it waits for none."""
+    """The host that this task waits for; empty if there is none."""
     return next((host for host in state.hosts if name in state.hosts[host].waiting and _waits(state, name)), "")
 
 
@@ -71,13 +71,13 @@ def is_away(state: RunState, hosts: Iterable[str]) -> str:
 
 
 def question_about_host(state: RunState, host: str) -> Question | None:
-    """What was asked about it and is not answered."""
+    """The open question about it."""
     asked = (q for q in state.questions.values() if q.kind == HOST and q.host == host and q.answer is None)
     return next(asked, None)
 
 
 def told(host: str, trouble: HostTrouble) -> str:
-    """What is the matter with it, since when and why."""
+    """What is wrong with it, since when and why."""
     since = f"{trouble.since[11:16]} UTC" if trouble.since else "a while"
     why = f" ({trouble.why})" if trouble.why else ""
     if trouble.kind == DENIED:
@@ -86,34 +86,34 @@ def told(host: str, trouble: HostTrouble) -> str:
 
 
 def asking(state: RunState, host: str, hint: str = "") -> list[ev.QuestionAsked]:
-    """One question, whoever waits; nothing where it is asked already."""
+    """One question for all tasks that wait; nothing if it is already open."""
     trouble = state.hosts.get(host)
     if trouble is None or question_about_host(state, host) is not None:
         return []
     if trouble.kind == DENIED:
-        how = hint or "renew what delivery.token_env or delivery.token_file names"
+        how = hint or "renew the token that delivery.token_env or delivery.token_file names"
         then = (
-            f"To go on: {how}; a file is read anew, a variable only when `ganger run` starts. It is tried again by "
-            "itself; an answer tries it at once"
+            f"Next: {how}; a file is read again, a variable only when `ganger run` starts. Ganger keeps retrying; an "
+            "answer retries immediately"
         )
     else:
-        then = "It is tried again by itself, and everything goes on when it answers; an answer tries it at once"
+        then = "Ganger keeps retrying, and the tasks continue when it answers; an answer retries immediately"
     return [ev.QuestionAsked("", "", HOST, f"{told(host, trouble)}. {then}", host=host)]
 
 
 def nobody_s(state: RunState, hosts: Iterable[str]) -> list[ev.Event]:
-    """Trouble that is nobody's any more: of hosts which the run does not use now, or for which nobody waits."""
+    """Ends the trouble of hosts that the run no longer uses, or for which no task waits."""
     used, events = frozenset(hosts), list[ev.Event]()
     for host, trouble in state.hosts.items():
         if host not in used or not waiting(state, host):
             asked = question_about_host(state, host)
             events += [ev.HostBack(host, way) for way in trouble.ways]
-            events += [ev.QuestionAnswered(asked.id, "nobody waits for it any more")] if asked is not None else []
+            events += [ev.QuestionAnswered(asked.id, "no task waits for it any more")] if asked is not None else []
     return events
 
 
 def after_answer(state: RunState, host: str, way: str) -> list[ev.Event]:
-    """It answers by this way. Once it does by every way it was asked, everybody goes on."""
+    """It answers over this way. Once it answers over every way that failed, the tasks continue."""
     trouble = state.hosts.get(host)
     if trouble is None or way not in trouble.ways:
         return []
@@ -131,7 +131,7 @@ def _back(state: RunState, host: str, why: str, but: str = "") -> list[ev.Event]
 
 
 def tried(state: RunState, name: str) -> list[ev.Event]:
-    """A person wants this task to go on: so the host it waits for is asked at once, for all that wait for it."""
+    """A person retries this task: the host it waits for is tried immediately, for all tasks that wait for it."""
     host = awaited_by(state, name)
     if not host:
         return []
@@ -141,14 +141,15 @@ def tried(state: RunState, name: str) -> list[ev.Event]:
 
 
 def answer_host(state: RunState, question: Question, text: str) -> Effect:
-    """Whatever the answer says, it means that the host is worth a try."""
+    """Any answer means that the host is worth a try."""
     events: list[ev.Event] = [ev.QuestionAnswered(question.id, text)]
     if question.host in state.hosts:
         events.append(ev.HostTried(question.host, f"{question.id} was answered"))
     back = _back(state, question.host, f"{question.id} was answered: {question.host} is tried again")
     waits = waiting(state, question.host)
-    then = f"; {counted(len(waits), 'task')} that wait{'s' if len(waits) == 1 else ''} for it go on when it answers"
-    said = f"{question.id} is answered; {question.host} is asked at once{then if waits else ''}"
+    goes = "waits for it and continues" if len(waits) == 1 else "wait for it and continue"
+    then = f"; {counted(len(waits), 'task')} {goes} when it answers"
+    said = f"{question.id} is answered; {question.host} is tried now{then if waits else ''}"
     return Effect(said, (*events, *back))
 
 
@@ -163,7 +164,7 @@ def _away(state: RunState, event: ev.HostAway, at: str) -> None:
     ways = tuple(dict.fromkeys((*old.ways, event.way)))
     known = replace(old, ways=ways, tries=event.tries, next_at=event.next_at)
     if event.way == old.ways[0]:
-        # Two ways tell it in two words: one of them is enough.
+        # Two ways report it in different words: one of them is enough.
         known = replace(known, kind=event.kind, why=event.why)
     state.hosts[event.host] = known
 
@@ -190,7 +191,7 @@ def _is_back(state: RunState, event: ev.HostBack, at: str) -> None:
 
 
 def _uncounted(task: TaskState, since: str, at: str) -> TaskState:
-    """CI had no time while nobody could be asked: what it may take begins that much later."""
+    """The time in which CI could not be followed does not count against its limit."""
     now = task.delivery
     if now is None or not now.pushed_at:
         return task
@@ -199,7 +200,7 @@ def _uncounted(task: TaskState, since: str, at: str) -> TaskState:
 
 
 def try_all(state: RunState) -> None:
-    """A new lead asks each of them at once."""
+    """A new lead tries each of them immediately."""
     for host, trouble in state.hosts.items():
         state.hosts[host] = replace(trouble, next_at=0.0)
 
@@ -213,15 +214,17 @@ HOST_CHANGES: dict[type, Callable[[RunState, Any, str], None]] = {
 
 
 def host_misfit(state: RunState, event: Any) -> str:
-    """Why this can not be true of the hosts as they are known; empty when it can."""
+    """Why this does not fit the known hosts; empty if it does."""
     if isinstance(event, ev.HostAway):
-        return "" if event.kind in (AWAY, DENIED) else f"there is no trouble called {event.kind!r}"
+        return "" if event.kind in (AWAY, DENIED) else f"unknown kind of trouble {event.kind!r}"
     known = state.hosts.get(event.host)
     if known is None:
-        return f"nothing is the matter with {event.host}"
+        return f"nothing is wrong with {event.host}"
     if isinstance(event, ev.HostAwaited) and event.task not in state.tasks:
         return "no such task"
-    return f"it was not asked by {event.way}" if isinstance(event, ev.HostBack) and event.way not in known.ways else ""
+    return (
+        f"it was not tried over {event.way}" if isinstance(event, ev.HostBack) and event.way not in known.ways else ""
+    )
 
 
 def is_patience_over(trouble: HostTrouble, now: float, limit_sec: float) -> bool:
@@ -229,18 +232,18 @@ def is_patience_over(trouble: HostTrouble, now: float, limit_sec: float) -> bool
 
 
 def host_sentence(event: object) -> str:
-    """Empty for what is no event of a host."""
+    """Empty for an event that is not about a host."""
     match event:
         case ev.HostAway(host=host, kind=kind, why=why, tries=tries):
             if tries > 1:
-                # The first one said it.
+                # The first event already reported it.
                 return ""
             what = "refuses the token" if kind == DENIED else "does not answer"
             return f"{host} {what}{f': {why}' if why else ''}"
         case ev.HostAwaited(host=host, task=task):
-            return f"{task} waits for {host}"
+            return f"{task}: waiting for {host}"
         case ev.HostTried(host=host, why=why):
-            return f"{host} is asked at once: {why}"
+            return f"{host} is tried now: {why}"
         case ev.HostBack(host=host, way=way):
             return f"{host} answers again ({way})"
     return ""

@@ -1,4 +1,4 @@
-"""What the state keeps for speed, made anew from its tasks."""
+"""What the state keeps for speed, computed from its tasks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ P, R, D = TaskStatus.PENDING, TaskStatus.RUNNING, TaskStatus.DONE
 
 
 def index_tasks(state: RunState) -> None:
-    """Makes every index anew from `specs` and `tasks`."""
+    """Rebuilds every index from `specs` and `tasks`."""
     specs, tasks = state.specs, state.tasks
     _rank_tasks(state)
     state.counts = dict.fromkeys(TaskStatus, 0)
@@ -46,7 +46,7 @@ def _rank_tasks(state: RunState) -> None:
 
 
 def index_order(state: RunState) -> None:
-    """Makes the order anew, and what is kept by it, because repositories build on each other otherwise than before."""
+    """Rebuilds the order, and what depends on it, because the repositories' dependencies changed."""
     _rank_tasks(state)
     ready = [name for name in state.by_rank if state.tasks[name].status is P and not state.unmet[name]]
     state.ready = [state.rank[name] for name in ready]
@@ -54,7 +54,7 @@ def index_order(state: RunState) -> None:
 
 
 def index_locks(state: RunState) -> None:
-    """Who holds which repository."""
+    """Which tasks hold which repository."""
     state.locks = {}
     for name, task in state.tasks.items():
         if task.locked:
@@ -62,7 +62,7 @@ def index_locks(state: RunState) -> None:
 
 
 def is_delivering(task: TaskState) -> bool:
-    """Whether its change is merged and on its way: it needs no worker."""
+    """Whether its change is merged and being delivered: it needs no worker."""
     return task.delivery is not None and task.delivery.pending
 
 
@@ -74,7 +74,7 @@ def files_of(state: RunState, name: str) -> tuple[str, ...]:
 
 
 def index_levels(state: RunState, given: Mapping[str, int]) -> None:
-    """Levels as they were given, else by depth; and how many tasks of each are not through."""
+    """Levels as given, otherwise by depth; and how many tasks of each are not finished."""
     levels = make_plan(tuple(state.specs.values())).levels
     depth = {name: number for number, names in enumerate(levels) for name in names}
     state.level_of = {name: given.get(name, depth[name]) for name in state.specs}
@@ -90,7 +90,7 @@ def under_way(task: TaskState) -> bool:
 
 
 def is_answered(task: TaskState) -> bool:
-    """Whether an answer is kept that is to be judged, or a delivery that goes on, and nobody must be asked for one."""
+    """Whether a kept answer waits to be judged, or a delivery continues, so that no agent has to be started."""
     return task.status is P and (bool(task.harvest) or is_delivering(task))
 
 

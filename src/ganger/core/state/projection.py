@@ -40,7 +40,7 @@ def state_text(state: RunState) -> str:
 
 
 class StateText:
-    """A run as the text of its state file. Remembers each task's part, so only what changed is made anew."""
+    """A run as the text of its state file. Remembers each task's part, so only what changed is rewritten."""
 
     def __init__(self) -> None:
         self._parts: dict[str, tuple[TaskState, str]] = {}

@@ -1,6 +1,6 @@
-"""A run's whole state as one text, so that taking it up again need not read every event.
+"""A run's whole state as one text, so that continuing it need not read every event.
 
-The text is no authority: whoever finds it damaged, or written for other records, replays the events instead.
+The text is only a cache: if it is damaged, or written for other records, the events are replayed instead.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _describe(kind: Any, found: dict[str, object]) -> None:
 
 
 def _default(default: object) -> str:
-    """What is missing shows its address, which is another one in every process."""
+    """`MISSING` would show its address, which differs in every process."""
     return "" if default is dataclasses.MISSING else repr(default)
 
 
