@@ -275,7 +275,7 @@ class MilestoneReached:
 
 @dataclass(frozen=True, slots=True)
 class ChainHalted:
-    """D12: continuing could do harm. Nothing starts or is pushed in this repository's chain until a person allows it."""
+    """D12: continuing could do harm. In this repository's chain nothing starts or is pushed until a person allows it."""
 
     repo: str
     task: str
