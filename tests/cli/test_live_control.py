@@ -251,10 +251,10 @@ def test_a_paused_run_starts_nothing_and_goes_on_when_resumed(tmp_path: Path, ca
     script = {"a": HANG, "b": HANG, "c": HANG}
     with run_of(make_project(tmp_path, task("a"), task("b"), task("c"), script=script)) as root:
         until(lambda: state_of(root).running)
-        assert did(call("pause")).startswith("paused: nothing new starts; 1 running attempt goes on")
+        assert did(call("pause")).startswith("paused: nothing new starts; 1 running attempt finishes first")
         assert did(call("set", "concurrency=2")) == "policy.concurrency is 2 now (was 1)\n"
         assert state_of(root).running == {"a"}
-        assert did(call("resume")) == "resumed: the run goes on\n"
+        assert did(call("resume")) == "resumed: the run continues\n"
         until(lambda: state_of(root).running == {"a", "b"})
 
 
@@ -285,7 +285,7 @@ def test_a_task_that_crashed_twice_asks_and_its_answer_runs_it_again(tmp_path: P
 
 @pytest.mark.whole
 def test_a_skipped_task_stays_out_over_leads(tmp_path: Path, call: Here) -> None:
-    """G12: left for the next lead; what needs it is blocked, the rest is done; retry takes it in again."""
+    """G12: left for the next lead; what needs it is blocked, the rest is done; retry includes it again."""
     root = make_project(tmp_path, task("one"), task("a"), task("b", depends_on=["a"]), task("c"))
     assert ganger("run", "--only", "one", cwd=root).code == 0
     did(call("skip", "a"))
@@ -366,7 +366,7 @@ def test_a_worker_at_work_is_steered(at_work: ToyLead, call: Here, words: Any, k
     """G12: left for the lead; nobody works on b, so that is refused at once."""
     assert call(*words).code == 0 and at_work.kept() == [(kind, data)]
     refused = call(words[0], "b", *words[2:])
-    assert refused.code == 1 and "b is PENDING: nobody works on it" in refused.err
+    assert refused.code == 1 and "b is PENDING: no worker is running" in refused.err
 
 
 def test_status_and_workers_show_who_works_and_which_account_waits(at_work: ToyLead, call: Here) -> None:

@@ -91,23 +91,23 @@ TABLE = [
     ("retry", B, P, "a runs again; 3 tasks blocked behind it may run too"),
     ("retry", F, P, "a runs again; 3 tasks"),
     ("retry", E, P, "a runs again; 3 tasks"),
-    ("skip", P, B, "a is left out, and so are 3 tasks that need it; ganger retry a takes it in again"),
-    ("skip", R, R, "the attempt on a is ended and a is left out; ganger retry a takes it in again"),
+    ("skip", P, B, "a is left out, and so are 3 tasks that need it; ganger retry a includes it again"),
+    ("skip", R, R, "the attempt on a is stopped and a is left out; ganger retry a includes it again"),
     ("skip", D, D, "refused: a is DONE"),
-    ("skip", B, B, "a is left out; ganger retry a takes it in again"),
+    ("skip", B, B, "a is left out; ganger retry a includes it again"),
     ("skip", F, B, "a is left out;"),
     ("skip", E, B, "a is left out;"),
     ("answer", P, P, "q-1 is answered; a runs again with your answer"),
-    ("answer", R, R, "q-1 is answered; a is RUNNING: its worker is told, and so is every later attempt"),
-    ("answer", D, D, "q-1 is answered; a is DONE already"),
+    ("answer", R, R, "q-1 is answered; a is RUNNING: its worker and every later attempt get the answer"),
+    ("answer", D, D, "q-1 is answered; a is already DONE"),
     ("answer", B, P, "q-1 is answered; a runs again with your answer; 3 tasks"),
     ("answer", F, P, "q-1 is answered; a runs again with your answer; 3 tasks"),
     ("answer", E, P, "q-1 is answered; a runs again with your answer; 3 tasks"),
-    ("extend", R, R, "the worker of a may go on for 600 s from now"),
-    ("end", R, R, "the worker of a is ended; a waits as BLOCKED (paused) until ganger retry a"),
-    ("reassign", R, R, "the worker of a is ended and another one begins anew; no attempt is used up"),
+    ("extend", R, R, "the worker of a may continue for 600 s from now"),
+    ("end", R, R, "the worker of a is stopped; a is BLOCKED (paused) until ganger retry a"),
+    ("reassign", R, R, "the worker of a is stopped and another one starts over; no attempt is used up"),
     *[
-        (kind, s, s, f"refused: a is {s.value}: nobody works on it")
+        (kind, s, s, f"refused: a is {s.value}: no worker is running")
         for kind in ON_WORKERS
         for s in TaskStatus
         if s is not R
@@ -119,7 +119,7 @@ TABLE = [
     *[("undo_patch", s, s, "refused: there is no patch p-1") for s in TaskStatus],
     *[("unlock", s, s, "refused: this run has no repositories") for s in TaskStatus],
     *[
-        (kind, s, s, f"refused: a is {s.value} and no change of it awaits a review: nobody asked")
+        (kind, s, s, f"refused: a is {s.value} and no change of it awaits a review: none was requested")
         for kind in ("approve", "rework")
         for s in TaskStatus
     ],
@@ -238,7 +238,7 @@ def test_a_skipped_task_is_known_as_such_and_can_be_taken_in_again() -> None:
     run = Run()
     run.do("skip", task="a")
     assert is_skipped(run.state, "a") and run.statuses("abcd") == [B, B, B, B]
-    assert run.do("skip", task="a") == "a is left out already; ganger retry a takes it in again"
+    assert run.do("skip", task="a") == "a is already left out; ganger retry a includes it again"
     run.do("retry", task="a")
     assert run.statuses("abcd") == [P] * 4 and not is_skipped(run.state, "a")
 
@@ -253,7 +253,7 @@ def test_a_question_is_found_by_its_task_where_there_is_only_one() -> None:
     assert [q.answer for q in run.state.questions.values()] == ["x", "x"]
     assert (
         run.do("answer", question="q-1", text="y")
-        == "refused: q-1 was answered already; ganger inbox shows what is open"
+        == "refused: q-1 is already answered; ganger inbox shows what is open"
     )
     assert run.do("answer", question="a", text="y").startswith("refused: there is no open question a")
     assert run.do("answer", question="q-9", text=" ").startswith("refused: there is no open question q-9")
@@ -279,7 +279,7 @@ def test_an_answer_reaches_the_worker_that_asked_and_every_later_attempt() -> No
         ("7070", "7070"),
         ("none of them", "none of them"),
         ("3 of them", "3 of them"),
-        ("0", "refused: q-1 has options 1 to 3, not 0; an answer of your own needs words"),
+        ("0", "refused: q-1 has options 1 to 3, not 0; any other answer must be text"),
         ("9" * 5000, "refused: q-1 has options 1 to 3, not 99999999999999999999;"),
     ],
 )
@@ -330,7 +330,9 @@ def test_a_worker_that_is_through_cannot_be_steered(kind: str) -> None:
     """G12: its change is being judged; there is nobody to tell."""
     run = run_with(R)
     run.record(ev.AttemptExited("a", 1, 0, None, False, 1.0))
-    assert run.do(kind, task="a", sec=5).startswith(f"refused: the worker of a is through, there is nothing to {kind}")
+    assert run.do(kind, task="a", sec=5).startswith(
+        f"refused: the worker of a has finished, there is nothing to {kind}"
+    )
 
 
 @pytest.mark.parametrize(("kind", "verdict"), [("end", "ended"), ("skip", "skipped"), ("retry", "reassigned")])
@@ -373,19 +375,19 @@ def test_a_command_that_makes_no_sense_is_refused_in_words(data: dict[str, objec
 def test_pause_and_resume() -> None:
     """G12: twice is no mistake."""
     run = run_with(R)
-    assert run.do("pause") == "paused: nothing new starts; 1 running attempt goes on to the end; ganger resume goes on"
-    assert run.state.paused and run.do("pause") == "the run is paused already; ganger resume goes on"
-    assert run.do("resume") == "resumed: the run goes on" and not run.state.paused
+    assert run.do("pause") == "paused: nothing new starts; 1 running attempt finishes first; ganger resume continues"
+    assert run.state.paused and run.do("pause") == "the run is already paused; ganger resume continues"
+    assert run.do("resume") == "resumed: the run continues" and not run.state.paused
 
 
 def test_stop_and_drain() -> None:
     """T23: a drain can be hastened by a stop; a pause then makes no sense."""
     run = run_with(R)
     assert run.do("stop", drain=True).startswith("draining: nothing new starts and the run ends; 1 running attempt")
-    assert run.state.draining and run.do("stop", drain=True).startswith("the run is draining already")
+    assert run.state.draining and run.do("stop", drain=True).startswith("the run is already draining")
     assert run.do("pause").startswith("refused: the run is ending already")
     assert run.do("stop") == "stopping: 1 running attempt will be ended; ganger run continues the run"
-    assert run.state.stopping and run.do("stop") == "the run is stopping already"
+    assert run.state.stopping and run.do("stop") == "the run is already stopping"
 
 
 def test_a_stop_for_an_earlier_lead_does_not_end_the_next() -> None:
@@ -410,10 +412,10 @@ def test_the_sentence_says_what_a_retried_task_still_waits_for() -> None:
     ("key", "value", "said"),
     [
         ("policy.concurrency", 8, "policy.concurrency is 8 now (was 1)"),
-        ("concurrency", 1, "policy.concurrency is 1 already"),
+        ("concurrency", 1, "policy.concurrency is already 1"),
         ("failure_threshold", "0.5", "policy.failure_threshold is 0.5 now (was 0.2)"),
         ("budget.tokens", "2e6", "budget.tokens is 2000000 now (was without a limit)"),
-        ("budget.usd", "none", "budget.usd is without a limit already"),
+        ("budget.usd", "none", "budget.usd is already without a limit"),
         ("concurrency", 0, "refused: policy.concurrency must be at least 1 and at most 1024, not 0"),
         ("concurrency", 2.5, "refused: policy.concurrency needs a whole number, not 2.5"),
         ("concurrency", True, "refused: policy.concurrency needs a number, not 'True'"),
@@ -421,8 +423,8 @@ def test_the_sentence_says_what_a_retried_task_still_waits_for() -> None:
         ("budget.usd", "nan", "refused: budget.usd needs a number or none, not 'nan'"),
         ("budget.usd", -1, "refused: budget.usd must be at least 0, not -1"),
         ("budget.usd", [1], "refused: budget.usd needs a number or none"),
-        ("heal_schedule", "off", "refused: the schedule cannot change while a run goes on"),
-        ("sandbox.use", "off", "refused: sandbox.use cannot be set while a run goes on; these can: policy.concurrency"),
+        ("heal_schedule", "off", "refused: the schedule cannot change during a run"),
+        ("sandbox.use", "off", "refused: sandbox.use cannot be set during a run; these can: policy.concurrency"),
         ("", 1, "refused: it names no setting"),
     ],
 )
@@ -458,7 +460,7 @@ def test_a_patch_is_undone_once() -> None:
         ev.PatchApplied("p-1", 1, "prompt", "append", ("a",)),
     )
     assert run.do("undo_patch", patch="p-1").startswith("p-1 is undone;") and run.state.patches["p-1"].undone
-    assert run.do("undo_patch", patch="p-1") == "p-1 is undone already"
+    assert run.do("undo_patch", patch="p-1") == "p-1 is already undone"
 
 
 def some_command(run: Run, chance: random.Random) -> tuple[str, dict[str, object]]:

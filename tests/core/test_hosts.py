@@ -143,7 +143,7 @@ def test_events_that_cannot_be_true_change_nothing() -> None:
         ("The requested URL returned error: 502", "it answers 502"),
         ("it answered 503", "it answers 503"),
         ("no answer within 30 s", "no answer in time"),
-        ("Server disconnected without sending a response.", "it hangs up"),
+        ("Server disconnected without sending a response.", "it closes the connection"),
         ("something   else", "something else"),
     ],
 )

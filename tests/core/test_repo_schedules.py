@@ -350,7 +350,7 @@ def test_a_run_waits_for_a_delivery_that_others_wait_for() -> None:
 
 
 def test_a_delivery_taken_up_again_needs_no_slot_and_no_window() -> None:
-    """D18: nobody works on it; it goes on beside as many workers as may run."""
+    """D18: no worker is running; it goes on beside as many workers as may run."""
     rules = (RepoRules("core", (), "exclusive", ("verified", "pushed", "ci")), OWN)
     made = small("core", "own", rules=rules, policy=Policy(HealSchedule.OFF, concurrency=1))
     made.delivers = True

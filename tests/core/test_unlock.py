@@ -62,5 +62,5 @@ def test_what_a_halt_stopped_goes_on_when_it_is_lifted(halts: list[str], freed: 
 
 
 def test_what_a_person_left_out_stays_so() -> None:
-    """G12: only a retry takes it in again."""
+    """G12: only a retry includes it again."""
     assert back(halted("", detail=SKIPPED), ".") == []

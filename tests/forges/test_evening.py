@@ -59,7 +59,7 @@ TOLD: Mapping[str, Mapping[str, Sequence[str]]] = {
     "The token is revoked": {
         "status": [rf"{NO_TOKEN}; 1 task waits; .*; ganger inbox: q-\d"],
         "why greeting": [f"{NO_TOKEN}, and the run continues by itself when that is over", "next: ganger inbox"],
-        "inbox": [rf"{NO_TOKEN}\. To go on: renew", "1 task waits for it: greeting", r"> ganger answer q-\d TEXT"],
+        "inbox": [rf"{NO_TOKEN}\. Next: renew", "1 task waits for it: greeting", r"> ganger answer q-\d TEXT"],
         "workers": [NO_TOKEN],
     },
     "The token file": {"status": ["3 BLOCKED, 1 RUNNING"], "inbox": ["3 open questions"], "why greeting": ["CI of"]},
@@ -89,7 +89,7 @@ TOLD: Mapping[str, Mapping[str, Sequence[str]]] = {
         "status": [rf"somebody deleted ganger/{RUN_ID}/manual of"],
         "why manual": [r"manual is BLOCKED \(external\) since .*, which change request #\d+ shows",
                        r"next: ganger answer q-\d+ NUMBER_OR_TEXT"],
-        "inbox": [r"1\) bring it there once more", r"2\) leave the task out"],
+        "inbox": [r"1\) deliver it again", r"2\) leave the task out"],
     },
     "It is brought there": {
         "status": ["COMPLETED: 4 DONE of 4"],

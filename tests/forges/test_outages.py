@@ -73,11 +73,11 @@ def row(happens: str, *, tasks: int = 1, more: str = "") -> Row:
 )
 def test_one_question_for_all_and_every_screen_tells_the_story(tmp_path: Path, happens: str, said: str) -> None:
     """D12 D14: six tasks wait; once the host is back they go on by themselves, and the question answers itself."""
-    # A person is asked at once about a token, and about an outage when it lasts.
+    # A person is tried now about a token, and about an outage when it lasts.
     patient = "" if "outage" in happens else "ci_sec = 60"
     with placed(tmp_path, row(happens, tasks=6, more=patient)) as at, leading(at.project) as lead:
         until(lambda: at.waits() == 6 and at.asked(), beside=lead, within=60)
-        words = {"clock": r"\d\d:\d\d", "connection": "connection refused|no connection|it hangs up",
+        words = {"clock": r"\d\d:\d\d", "connection": "connection refused|no connection|it closes the connection",
                  "refusal": "invalid token|git is not let in"}  # fmt: skip
         story = re.sub(r"\\\{(\w+)\\\}", lambda found: f"(?:{words[found[1]]})", re.escape(said))
         line = rf"{re.escape(at.host)} {story}; 6 tasks wait; (next try in .+|the next try is due); ganger inbox: q-1"
@@ -103,7 +103,7 @@ def test_an_outage_costs_the_host_no_more_calls_than_one_task_would_make(tmp_pat
 
 @pytest.mark.parametrize("how", ["answer", "retry"])
 def test_a_person_who_mended_it_does_not_wait_for_the_next_try(tmp_path: Path, how: str) -> None:
-    """D14: the host is asked at once, for all tasks that wait."""
+    """D14: the host is tried now, for all tasks that wait."""
     slow = "poll_sec = 0.03\npoll_most_sec = 60"
     with placed(tmp_path, row("outage 600", tasks=2, more=slow)) as at, leading(at.project) as lead:
         # Two tries in vain: the next one is far away.

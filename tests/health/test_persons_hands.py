@@ -61,7 +61,7 @@ printf '<<<END_TASK_RESULT_V2>>>\\n'
 
 
 @pytest.mark.whole
-@pytest.mark.parametrize(("learnt", "told"), [(True, "may go on for 60 s"), (False, "time limit cannot be moved")])
+@pytest.mark.parametrize(("learnt", "told"), [(True, "may continue for 60 s"), (False, "time limit cannot be moved")])
 def test_more_time_is_promised_only_where_the_keeper_can_give_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, learnt: bool, told: str
 ) -> None:

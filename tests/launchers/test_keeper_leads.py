@@ -33,7 +33,7 @@ def test_a_key_is_started_once_and_what_became_of_it_is_returned_again(run: Run)
 
 
 class EarlierKeeper:
-    """Speaks as keepers did before they could give more time: it hangs up on what it does not know."""
+    """Speaks as keepers did before they could give more time: it closes the connection on what it does not know."""
 
     def __init__(self) -> None:
         self.connections = 0

@@ -58,8 +58,8 @@ class MergeStep(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RequestLook:
-    """What forge and remote show at one moment. `state` and `head` are those of the request (empty: not found); `tip` is
-    that of its branch, empty if there is none. `in_target`: the target contains the tested commit, or a later commit
+    """What forge and remote show at one moment. `state` and `head` are those of the request (empty: not found); `tip`
+    is that of its branch, empty if there is none. `in_target`: the target contains the tested commit, or a later commit
     with its tree. `holds_target`: the tested commit contains the target's tip."""
 
     tested: str

@@ -29,7 +29,7 @@ class EditsSeen:
 
 @dataclass(frozen=True, slots=True)
 class UnclaimedEdits:
-    """Files changed in the project's own folder while several agents worked there: this role works alone from now on."""
+    """Files changed in the project's own folder while several agents worked there: now this role works alone."""
 
     role: str
     files: tuple[str, ...]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class CommitsRemoved:
-    """Commits that this run had pushed are no longer in the remote branch, which was then at `tip` (empty: gone). `tasks`
-    are those whose changes were among them, in the order of their merges."""
+    """Commits that this run had pushed are no longer in the remote branch, which was then at `tip` (empty: gone).
+    `tasks` are those whose changes were among them, in the order of their merges."""
 
     repo: str
     tip: str
