@@ -107,12 +107,12 @@ def test_the_culprit_is_always_among_the_suspects_and_first_when_it_is_alone(see
 
 
 def test_the_question_names_the_commit_and_offers_the_three_ways() -> None:
-    """D13: revert, mend below, or both together."""
+    """D13: revert, fix below, or both together."""
     state = ledger("lib l1 +", "lib l2 +", "app a1 - lib=l2")
     state.tasks["t-l2"] = TaskState()
     asked = question(state, "app", "a1")
     assert asked is not None and "app is red at a1" in asked.text and "lib l2 (task t-l2)" in asked.text
-    assert [option.split()[0] for option in asked.options] == ["revert", "mend", "both"]
+    assert [option.split()[0] for option in asked.options] == ["revert", "fix", "both"]
     assert "lib l2 (task t-l2)" in asked.options[0]
 
 

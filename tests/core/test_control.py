@@ -85,8 +85,8 @@ def run_with(status: TaskStatus) -> Run:
 
 ON_WORKERS = ("extend", "end", "reassign")
 TABLE = [
-    ("retry", P, P, "refused: a is PENDING and runs by itself"),
-    ("retry", R, R, "refused: a is RUNNING (attempt 1); wait for its end, or ganger retry a --force ends it"),
+    ("retry", P, P, "refused: a is PENDING and starts by itself"),
+    ("retry", R, R, "refused: a is RUNNING (attempt 1); wait for its end, or ganger retry a --force stops it"),
     ("retry", D, D, "refused: a is DONE; ganger retry a --force runs it again"),
     ("retry", B, P, "a runs again; 3 tasks blocked behind it may run too"),
     ("retry", F, P, "a runs again; 3 tasks"),
@@ -212,7 +212,7 @@ def test_what_waits_for_another_failure_stays_blocked() -> None:
 
 def test_a_task_behind_a_failed_one_is_not_retried_alone() -> None:
     """G12: the sentence names the one to retry."""
-    assert run_with(F).do("retry", task="c") == "refused: c needs b, which is BLOCKED: retry b, c follows"
+    assert run_with(F).do("retry", task="c") == "refused: c needs b, which is BLOCKED: retry b, and c follows"
 
 
 def test_an_answer_for_a_task_behind_a_failed_one_is_kept() -> None:
@@ -220,7 +220,7 @@ def test_an_answer_for_a_task_behind_a_failed_one_is_kept() -> None:
     run = run_with(F)
     run.ask("q-1", "b")
     assert (
-        run.do("answer", question="q-1", text="yes") == "q-1 is answered; b keeps it: it waits for a, which is FAILED"
+        run.do("answer", question="q-1", text="yes") == "q-1 is answered; kept for b: it waits for a, which is FAILED"
     )
     assert run.state.tasks["b"].hints == ("yes",)
     run.do("retry", task="a")
@@ -297,8 +297,8 @@ def test_ending_a_worker_is_an_intent_that_holds() -> None:
     run.do("end", task="a")
     worker = run.state.tasks["a"].worker
     assert worker is not None and (worker.verdict, worker.why) == ("ended", "ended by a person")
-    assert run.do("reassign", task="a", hint="x") == "the worker of a is being ended already: ended by a person"
-    assert run.do("extend", task="a", sec=5).startswith("refused: the worker of a is being ended already")
+    assert run.do("reassign", task="a", hint="x") == "the worker of a is already being stopped: ended by a person"
+    assert run.do("extend", task="a", sec=5).startswith("refused: the worker of a is already being stopped")
 
 
 def test_the_hint_of_a_reassignment_reaches_the_next_worker() -> None:

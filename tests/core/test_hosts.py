@@ -96,7 +96,7 @@ def test_an_answer_asks_the_host_at_once_and_brings_back_whoever_gave_up() -> No
     happen(state, replace(asking(state, GIT)[0], question="Q1"))
     effect = answer_host(state, state.questions["Q1"], "renewed")
     happen(state, *effect.events)
-    assert "asked at once" in effect.outcome and state.hosts[GIT].next_at == 0.0
+    assert "is tried now" in effect.outcome and state.hosts[GIT].next_at == 0.0
     assert all(task.status is TaskStatus.PENDING for task in state.tasks.values())
 
 

@@ -167,14 +167,14 @@ EFFECTS: dict[str, tuple[Callable[[Run], None], int, Callable[[RunState], bool]]
         red_and_over,
         1,
         lambda s: (
-            "Take back" in "".join(s.tasks["lib-1"].hints) and s.tasks["lib-1"].status is P and not s.locks.get("app")
+            "Revert what" in "".join(s.tasks["lib-1"].hints) and s.tasks["lib-1"].status is P and not s.locks.get("app")
         ),
     ),
-    "cascade: mend": (
+    "cascade: fix": (
         red_and_over,
         2,
         lambda s: (
-            s.tasks["app-1"].status is P and "mend" in "".join(s.tasks["app-1"].hints) and not s.tasks["lib-1"].hints
+            s.tasks["app-1"].status is P and "fix" in "".join(s.tasks["app-1"].hints) and not s.tasks["lib-1"].hints
         ),
     ),
     "cascade: both": (
@@ -229,7 +229,7 @@ def test_an_upstream_task_that_is_not_in_the_run_is_not_offered() -> None:
     run.state.verdicts[:] = [RepoVerdict("lib", SHA, "gone", True, AT)]
     run.state.verdicts.append(RepoVerdict("app", "a" * 40, "app-1", False, AT, (("lib", SHA),)))
     asked = cascade_question(run.state, "app", "a" * 40)
-    assert asked is not None and [option.split()[0] for option in asked.options] == ["mend"]
+    assert asked is not None and [option.split()[0] for option in asked.options] == ["fix"]
 
 
 @pytest.mark.parametrize("task", ["lib-1", "a (b) c", "x (task y)", "weird\nname"])

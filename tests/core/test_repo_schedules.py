@@ -180,7 +180,7 @@ def test_a_person_frees_what_a_failure_holds(how: str) -> None:
 WORDS = {
     "": "it names no repository",
     "nope": "there is no repository nope; there are app, core, lib, own, side",
-    "lib": "nobody holds lib and nothing halts it; nothing to do",
+    "lib": "lib is neither locked nor halted; nothing to do",
     "core": "core is free: core no longer holds it; core still runs",
 }
 

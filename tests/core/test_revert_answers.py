@@ -41,7 +41,7 @@ def test_a_revert_takes_up_the_task_and_whoever_waits_for_its_branch_but_not_wha
     status = {name: task.status for name, task in state.tasks.items()}
     assert status["a"] is TaskStatus.PENDING and status["t2"] is TaskStatus.BLOCKED
     assert "a" in state.answered and state.tasks["a"].granted_by_person == 0
-    assert all(q.answer for q in state.questions.values() if q.task == "a") and "no worker" in effect.outcome
+    assert all(q.answer for q in state.questions.values() if q.task == "a") and "without a worker" in effect.outcome
 
 
 def test_to_try_again_grants_fixes_and_to_leave_it_changes_nothing_else() -> None:

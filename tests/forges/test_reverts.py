@@ -100,7 +100,7 @@ def test_a_worker_reverts_it_where_a_person_says_so(tmp_path: Path) -> None:
     assert ends(outcome) == {"a": LEFT_OUT, "t1": "DONE"}, outcome.detail()
     assert on_main(outcome)["red.txt"] == "taken back by hand"
     last = outcome.project.find(ev.AttemptLaunched)[-1]
-    assert last.task == "a" and "you changed is taken back" in outcome.project.prompt("a", last.attempt)
+    assert last.task == "a" and "decided to revert your change" in outcome.project.prompt("a", last.attempt)
 
 
 def test_checks_that_are_red_without_the_change_stop_the_revert(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_try_again_grants_new_fixes_and_the_question_is_answered_once(tmp_path: 
     outcome = played(replace(ALONE, more="fixes = 2", then=("answer a try again",), attempts=ALONE.attempts), tmp_path)
     assert ends(outcome) == {"a": "DONE"}, outcome.detail()
     question = next(q for q in outcome.project.state().questions.values() if q.kind == "escalated")
-    assert "answered already" in outcome.project.ganger("answer", question.id, "revert it").stderr
+    assert "already answered" in outcome.project.ganger("answer", question.id, "revert it").stderr
 
 
 def test_left_as_it_is_the_task_waits_and_nothing_is_asked(tmp_path: Path) -> None:

@@ -99,8 +99,8 @@ def _stop(state: RunState, data: Mapping[str, object], _now: float) -> Effect:
         return Effect(f"stopping: {ended}; ganger run continues the run", (ev.StopRequested("ganger stop"),))
     if state.draining:
         return Effect("the run is already draining; ganger stop ends it at once")
-    rest = f" after that; {_attempts(state)}" if state.running else ""
-    return Effect(f"draining: nothing new starts, and the run ends{rest}", (ev.DrainRequested("ganger stop --drain"),))
+    rest = f"; {_attempts(state)}" if state.running else ""
+    return Effect(f"draining: nothing new starts and the run ends{rest}", (ev.DrainRequested("ganger stop --drain"),))
 
 
 def _attempts(state: RunState) -> str:

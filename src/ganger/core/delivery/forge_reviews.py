@@ -98,7 +98,7 @@ def said_of(
 
 
 def too_few(commit: str, approvals: int, needed: int) -> str:
-    return f"{commit[:12]} has {approvals} of the {needed} approvals that the forge requires"
+    return f"{commit[:12]} has {approvals} of the {needed} approvals that the forge asks for"
 
 
 def rework_text(said: ReviewSaid) -> str:

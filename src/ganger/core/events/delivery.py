@@ -210,9 +210,9 @@ class RequestOpened:
 @dataclass(frozen=True, slots=True)
 class RequestChanged:
     """`what` is `ready`, `merged`, `closed`, `branch_gone` (someone removed its branch), `rewritten` (its title and
-    text describe `commit`) or `branch_removed` (it was merged, and its branch, which was at `commit`, was removed). `commit`
-    is otherwise what the merge made of `tested`; `same`: with the same tree. `by` is `person` if Ganger had not
-    requested it."""
+    text describe `commit`) or `branch_removed` (it was merged, and its branch, which was at `commit`, was removed).
+    `commit` is otherwise what the merge made of `tested`; `same`: with the same tree. `by` is `person` if Ganger had
+    not requested it."""
 
     task: str
     attempt: int
@@ -275,7 +275,7 @@ class MilestoneReached:
 
 @dataclass(frozen=True, slots=True)
 class ChainHalted:
-    """D12: continuing could do harm. Nothing in this repository's chain starts or is pushed until a person allows it."""
+    """D12: continuing could do harm. Nothing in this repository's chain starts or is pushed until a person says so."""
 
     repo: str
     task: str

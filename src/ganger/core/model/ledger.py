@@ -146,8 +146,8 @@ class Retrigger:
 
 @dataclass(frozen=True, slots=True)
 class RequestRef:
-    """A change request on the forge. `number` is empty until it is known to exist. `title` is the last given one, `shows`
-    the commit its text describes; `remark` is where Ganger's own comment is, `mark` identifies it.
+    """A change request on the forge. `number` is empty until it is known to exist. `title` is the last given one,
+    `shows` the commit its text describes; `remark` is where Ganger's own comment is, `mark` identifies it.
 
     `onto` is the tip of the target that the tracked commit contains since its last update, `updates` the number of
     updates; `replaces` is where the branch must be for the tracked commit to replace it. `merging` is the commit that
