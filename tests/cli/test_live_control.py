@@ -182,7 +182,7 @@ def test_the_lead_answers(lead: ToyLead, call: Here) -> None:
     assert answered.json["outcome"] == "q-1 is answered; a runs again with your answer"
     assert (refused.code, refused.err) == (
         1,
-        "refused: b is PENDING and runs by itself; ganger why b says what it waits for\n",
+        "refused: b is PENDING and starts by itself; ganger why b shows what it waits for\n",
     )
     assert stopped.out == "draining: nothing new starts and the run ends\n" and lead.state.draining
 

@@ -207,6 +207,24 @@ def test_every_option_acts(case: str) -> None:
     assert outcome.startswith(("q-1 is answered", "other is approved")) and run.state.questions["q-1"].answer
 
 
+@pytest.mark.parametrize(
+    ("arrange", "option", "acted"),
+    [
+        (moved_refs, "it was not me: pause the run, I look at it", lambda s: s.paused),
+        (lacking, "they are as they shall be again", lambda s: s.tasks["other"].status is P),
+        (closed, "bring it there once more", lambda s: s.tasks["other"].status is P and not s.tasks["other"].hints),
+    ],
+)
+def test_an_option_of_an_earlier_version_still_acts(
+    arrange: Callable[[Run], None], option: str, acted: Callable[[RunState], bool]
+) -> None:
+    """Z06: an open question of an old run keeps the options it was asked with."""
+    run = Run()
+    arrange(run)
+    run.answer(option)
+    assert acted(run.state) and run.state.questions["q-1"].answer == option
+
+
 def test_no_kind_of_question_offers_options_that_are_not_shown_to_act() -> None:
     """Z06: the options of a kind stand in one table, or come from a cascade, or from whoever asks."""
     sources = Path(__file__).parents[2] / "src" / "ganger"
