@@ -136,11 +136,11 @@ def _told(state: RunState, name: str, question: Question, text: str) -> list[ev.
 
 def _request(state: RunState, question: Question, text: str, now: float) -> Effect:
     """What a person closed or deleted stays so until a person wants it delivered again."""
-    text = _meaning(text)
+    meant = _meaning(text)
     name = question.task
-    if text == LEAVE_OUT and state.tasks[name].status is not TaskStatus.RUNNING:
+    if meant == LEAVE_OUT and state.tasks[name].status is not TaskStatus.RUNNING:
         return Effect(f"{question.id} is answered; {name} is left out", left_out(state, name, text))
-    if text != DELIVER_AGAIN or state.tasks[name].status is TaskStatus.RUNNING:
+    if meant != DELIVER_AGAIN or state.tasks[name].status is TaskStatus.RUNNING:
         return answer(state, question, text, now)
     back = bring_back(state, name, text, "")
     # No attempt was used up, so none is granted.
