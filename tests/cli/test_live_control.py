@@ -312,7 +312,7 @@ def test_stop_ends_the_agent_and_leaves_a_run_to_continue(tmp_path: Path, call: 
     """T23: as Ctrl-C does."""
     with run_of(make_project(tmp_path, task("a"), script={"a": [{"hang": True}]})) as root:
         until(lambda: state_of(root).running)
-        assert did(call("stop")).startswith("stopping: 1 running attempt will be ended")
+        assert did(call("stop")).startswith("stopping: 1 running attempt will be stopped")
         until(lambda: state_of(root).finished)
     assert is_status(root, "a", TaskStatus.PENDING) and not state_of(root).running
 

@@ -386,7 +386,7 @@ def test_stop_and_drain() -> None:
     assert run.do("stop", drain=True).startswith("draining: nothing new starts and the run ends; 1 running attempt")
     assert run.state.draining and run.do("stop", drain=True).startswith("the run is already draining")
     assert run.do("pause").startswith("refused: the run is already ending")
-    assert run.do("stop") == "stopping: 1 running attempt will be ended; ganger run continues the run"
+    assert run.do("stop") == "stopping: 1 running attempt will be stopped; ganger run continues the run"
     assert run.state.stopping and run.do("stop") == "the run is already stopping"
 
 
