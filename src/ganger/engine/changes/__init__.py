@@ -1,1 +1,1 @@
-"""What becomes of an attempt's changes: in the project's folder, or in git."""
+"""How an attempt's changes are verified and delivered: in the project's folder, or in git."""

@@ -1,4 +1,4 @@
-"""A project's folder that is deleted while a run works on it: noticed soon, as nobody is paid for what is lost."""
+"""Notices soon when a project's folder is deleted during a run, so that no agent is paid for lost work."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _LOOK_SEC = 5.0
 
 
 class FolderDeleted(NotFoundError):
-    """Whoever works for the run works for nobody."""
+    """The project's folder is gone: what agents do in it is lost."""
 
 
 async def until_deleted(folder: Path) -> None:
-    """Raises FolderDeleted once it is gone, or another one is in its place."""
+    """Raises FolderDeleted once the folder is gone or replaced by another one."""
     try:
         known = folder.stat()
     except OSError:
@@ -25,12 +25,12 @@ async def until_deleted(folder: Path) -> None:
         await asyncio.sleep(_LOOK_SEC)
     raise FolderDeleted(
         f"the folder {folder} was deleted while the run worked on it",
-        hint="bring it back and run the same command again, or begin anew in another folder",
+        hint="restore it and run the same command again, or start a new run in another folder",
     )
 
 
 def _is_gone(folder: Path, known: os.stat_result) -> bool:
-    """A disk that does not answer is not empty for that."""
+    """A disk that does not answer does not prove that the folder is gone."""
     try:
         return not os.path.samestat(folder.stat(), known)
     except (FileNotFoundError, NotADirectoryError):

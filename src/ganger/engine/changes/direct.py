@@ -1,7 +1,7 @@
 """Direct mode: an attempt that works in the project's own folder.
 
-Changes come as `writes` of the answer, as edits the agent made itself, or as both. Those that do not pass are undone:
-writes from their backup, edits from the baseline. An error in between leaves both as they are, for the next lead.
+Changes are the `writes` of the answer, edits by the agent itself, or both. Those that do not pass are undone: writes
+from their backup, edits from the baseline. An error in between leaves both as they are, for the next lead.
 """
 
 from __future__ import annotations
@@ -53,12 +53,13 @@ class DirectChanges:
 
     @property
     def keeps_answer(self) -> bool:
-        """Edits in the folder are undone, and an answer without them is only half of one."""
+        """Edits in the folder are undone, and without them an answer is incomplete."""
         return not self._edited
 
     @property
     def keeps_work(self) -> bool:
-        """What an unfinished attempt did to the project's own folder is undone, so its session would be mistaken."""
+        """Edits of an unfinished attempt in the project's folder are undone, so its session would rely on work that is
+        gone."""
         return False
 
     @property
@@ -77,19 +78,19 @@ class DirectChanges:
             self.tools.journal.mention("", "", ev.RefsMoved(moved))
 
     def room(self, folder: Path) -> Room:
-        """What checks run with is not the agent's to write, also where it lies in the project."""
+        """An agent may not write to what the checks run with, even where that is inside the project."""
         return Room(writable=(folder,), fixed=self._fixed_folders())
 
     def _fixed_folders(self) -> tuple[Path, ...]:
         return () if self.tools.fixed is None else self.tools.fixed.folders()
 
     async def go_on(self, read: Reader) -> None:
-        """Re-enters where files were about to change: completes or undoes by hash, then verifies."""
+        """Resumes where files were about to change: completes or undoes the change by hash, then verifies."""
         assert self.backup is not None
         await self._join(again=True)
         self.company.answered(self.case.task)
         self.recall_verdict()
-        # Taken before anything is awaited: nobody else may touch the files while they are half-way.
+        # Taken before anything is awaited: no one else may touch files that are half written.
         async with self.tools.turns.take(alone=True):
             landed = self.tools.workspace.landed(self.backup)
             if not landed:
@@ -107,7 +108,7 @@ class DirectChanges:
                 await self._verify_in_quiet()
 
     def recall_verdict(self) -> None:
-        """Raises the failure of a verification whose outcome is recorded, although what follows from it is not."""
+        """Raises the failure of a verification whose outcome is recorded but was not acted on yet."""
         if self.case.now.step == "verified":
             verdict = recorded_verdict(self.case.now, self._profile)
             log = self.tools.folder.path / self.case.verify_log
@@ -118,7 +119,7 @@ class DirectChanges:
         """From the agent's answer to the verdict."""
         self.company.answered(self.case.task)
         await self.upkeep.require_untouched()
-        # Who hands in writes is not the one who edited files meanwhile, unless it is known to do so.
+        # An agent that submits writes did not edit the files meanwhile, unless its role edits in place.
         edits_itself = not result.writes or self.case.spec.role in self.case.state.in_place_roles
         self._writes_only = not edits_itself
         alone = self.company.is_alone(self.case.task) and edits_itself
@@ -153,7 +154,7 @@ class DirectChanges:
             raise self.case.refused(refused) from refused
 
     async def _restore_gates(self) -> bool:
-        """Whether there are edits in the folder that are nobody's."""
+        """Whether the folder holds edits that belong to no attempt."""
         case = self.case
         name = saved_folder(case.task, case.number)
         try:
@@ -188,7 +189,7 @@ class DirectChanges:
             raise self.case.refused(refused) from refused
 
     async def _verify_in_quiet(self) -> None:
-        """Nobody else works meanwhile, so what changes now is the checks' own doing."""
+        """No agent works meanwhile, so whatever changes now is changed by the checks."""
         async with self.company.quiet():
             self.case.gate.check()
             self.upkeep.look_again()
@@ -198,8 +199,8 @@ class DirectChanges:
             await self._verify(again=True)
 
     async def _verify(self, *, foreign: bool = False, again: bool = False) -> bool:
-        """False: agents were at work beside the checks and the folder changed, so the verdict is about no tree that
-        anybody delivers. `foreign`: it holds edits of somebody who may not be through with them."""
+        """False: agents worked during the checks and the folder changed, so the verdict is about a tree that no
+        attempt delivers. `foreign`: the folder holds another attempt's edits, which may be unfinished."""
         beside = self.company.beside(self.case.task)
         if not again and beside.at_work and (foreign or self._could_be_forged):
             return False
@@ -217,13 +218,13 @@ class DirectChanges:
 
     @property
     def _is_kept_alone(self) -> bool:
-        """Nobody is let in beside an agent that is known to edit files."""
+        """No other agent starts beside one whose role edits files."""
         role = self.case.spec.role
         return self.company.is_alone(self.case.task) and role in self.case.state.in_place_roles
 
     @property
     def _could_be_forged(self) -> bool:
-        """What the checks print counts, and agents beside them can write into their log."""
+        """What the checks print counts, and agents that run beside them can write to their log."""
         listens = bool(self.tools.checks.expected(self.case.spec.verify_profile))
         return listens and not (self.tools.fixed is not None and self.tools.fixed.walled)
 
@@ -236,7 +237,7 @@ class DirectChanges:
         case = self.case
         case.mention(ev.VerifyStarted(case.task, case.number, case.verify_log))
         self.upkeep.look_again()
-        # Compiled files an agent left beside a test would be run instead of it.
+        # Compiled files that an agent left beside a test would run instead of it.
         compiled = f"{tempfile.gettempdir()}/{prefix('pycache')}{secrets.token_hex(8)}"
         try:
             return await self.tools.checks.run(
@@ -274,7 +275,7 @@ class DirectChanges:
         return None if tools.copies is None else DirectCensuses(tools.checks, tools.copies, tools.folder.path)
 
     def _proof(self) -> Proof | None:
-        """What the change is held against: the project without it."""
+        """What the change is compared with: the project without it."""
         if self._censuses is None:
             return None
         originals: dict[str, bytes | None] = {}
@@ -296,7 +297,8 @@ class DirectChanges:
         return self.tools.checks.profiles[self.case.spec.verify_profile]
 
     async def undo(self, why: str, *, keep_place: bool = False, refused: bool = False) -> None:
-        """Puts writes back from their backup and edits from the baseline; what cannot be is said in `lost_changes`."""
+        """Restores writes from their backup and edits from the baseline; `lost_changes` says what cannot be
+        restored."""
         self.company.answered(self.case.task)
         await self.upkeep.mend()
         if self.backup is not None and not self._rolled_back:
@@ -310,9 +312,9 @@ class DirectChanges:
                 return
             if foreign:
                 place = self.backup.with_name(f"{self.backup.name}.saved")
-                why = f"{why}; somebody else had changed {', '.join(foreign)}: saved in {place}"
+                why = f"{why}; someone else had changed {', '.join(foreign)}: saved in {place}"
             self.company.unwrote(self._wrote)
-            # What an earlier lead wrote is part of the baseline: that it is gone now is nobody's edit.
+            # What an earlier lead wrote is part of the baseline: undoing it is no one's edit.
             self.company.wrote({path: now for path, now in self._differing().items() if before.get(path) != now})
             case = self.case
             self.case.record(ev.WritesRolledBack(case.task, case.number, one_line(why), case.verify_log))
@@ -320,7 +322,7 @@ class DirectChanges:
         await self._undo_edits()
 
     def _differing(self) -> dict[str, str]:
-        """Paths that are not as in the baseline, with what they hold; for changes that an earlier lead began."""
+        """Paths that differ from the baseline, with their contents; for changes that an earlier lead began."""
         edits = self.company.edits() if self.case.again else None
         return {} if edits is None else {one.path: one.after.digest if one.after else "" for one in edits.touched}
 
@@ -341,7 +343,7 @@ class DirectChanges:
             self.lost_changes = f"edits that cannot be put back: {', '.join(left[:10])}"
 
     def leave_as_it_is(self, why: str) -> None:
-        """The originals are kept where no later lead removes them."""
+        """Keeps the originals where no later lead removes them."""
         self.lost_changes = f"what it changed could not be put back: {why}"
         if self.backup is not None:
             kept = self.backup.with_name(f"{self.backup.name}.originals.saved")
@@ -351,7 +353,8 @@ class DirectChanges:
             self.backup = None
 
     async def leave(self) -> None:
-        """The verdict is recorded. A backup that cannot be removed does no harm; the next lead tries again."""
+        """Runs after the verdict is recorded. A backup that cannot be removed does no harm; the next lead tries
+        again."""
         if self.backup is not None:
             with contextlib.suppress(WriteRefused):
                 self.tools.workspace.discard(self.backup)
@@ -359,13 +362,13 @@ class DirectChanges:
         try:
             await self.upkeep.mend()
         finally:
-            # Others wait until nobody works here any more.
+            # Others wait until no one works here any more.
             behind = self.company.leave(self.case.task)
         if behind is not None and behind.touched:
             self._put_aside(behind)
 
     def _put_aside(self, behind: Change) -> None:
-        """Edits nobody can be held for: undone where nobody's work can be among them, and noted."""
+        """Edits that cannot be attributed: undone where they cannot include anyone's work, and recorded."""
         paths = tuple(touched.path for touched in behind.touched)
         place = ""
         if self.company.may_undo and self.tools.watch is not None:

@@ -1,6 +1,6 @@
-"""Git's settings and installed packages while agents work in the project's own folder: looked at, put back, told.
+"""Checks git's settings and installed packages while agents work in the project's folder; restores and reports changes.
 
-They are no task's to change. Refs are never touched: one that moved may be a person's own commit, so a person is asked.
+No task may change them. Refs are never touched: one that moved may be a person's own commit, so a person is asked.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ class Upkeep:
         self._looked = False
 
     def look_again(self) -> None:
-        """Something of this attempt's runs in the folder from now on."""
+        """From now on, a process of this attempt runs in the folder."""
         self._looked = False
 
     def require_sound(self) -> None:
-        """No agent starts, and no check judges, with packages that somebody changed and nobody could put back."""
+        """No agent starts and no check runs while changed packages could not be restored."""
         for question in self.case.state.questions.values():
             if question.kind == PACKAGES and question.answer is None:
-                detail = f"{question.text} (ganger answer {question.id} 1 goes on)"
+                detail = f"{question.text} (ganger answer {question.id} 1 continues)"
                 raise self.case.failed(FailureClass.BLOCKED_EXTERNAL, PACKAGES_SIGNAL, detail)
 
     async def mend(self) -> tuple[str, ...]:
-        """Puts back whatever was changed since this attempt last ran something, and tells; what it was that an agent
-        must answer for."""
+        """Restores and reports what was changed since this attempt last ran a process; returns what an agent is
+        responsible for."""
         case, fixed = self.case, self.case.tools.fixed
         if fixed is None or self._looked or not self._is_known():
             return ()
@@ -55,14 +55,14 @@ class Upkeep:
         if left and not self._asked(PACKAGES):
             text = (
                 f"installed packages or git's settings were changed while {', '.join(self.company.tasks)} ran, and "
-                f"cannot be put back: {_listed(left)}. Install them anew, or put them right by hand"
+                f"cannot be restored: {_listed(left)}. Install them again, or correct them by hand"
             )
             told.append(ev.QuestionAsked("", "", PACKAGES, text, options=OPTIONS[PACKAGES]))
         await self.journal.record(*told)
         return found.grave
 
     async def require_untouched(self) -> None:
-        """The same; an attempt that was alone answers for it."""
+        """The same; fails an attempt that was alone in the folder."""
         try:
             grave = await self.mend()
         except WriteRefused as refused:
@@ -74,7 +74,7 @@ class Upkeep:
     def _violation(self, paths: tuple[str, ...]) -> Failed:
         place = f"{saved_folder(self.case.task, self.case.number)}.fixed"
         what = f"git's settings or installed packages were changed: {_listed(paths)}"
-        detail = f"FIXED_CHANGED: {what}; they were put back, what was found is in {place}"
+        detail = f"FIXED_CHANGED: {what}; they were restored, and what was found is in {place}"
         note = (
             f"The change was not accepted: git's settings or installed packages were changed: {_listed(paths, 40)} "
             "(FIXED_CHANGED). Leave .git and installed packages as they are."
@@ -84,7 +84,7 @@ class Upkeep:
         return problem
 
     async def _tell(self, moves: tuple[str, ...]) -> None:
-        """Where the walls keep agents from git's folder it was somebody else, and nobody has to be asked."""
+        """Where the sandbox keeps agents out of git's folder, it was no agent, and no question is needed."""
         tasks = self.company.tasks
         told: list[ev.Event] = [ev.RefsMoved(moves[: 5 * _NAMED], tasks)]
         own = tuple(move for move in moves if _REMOTES not in move)
@@ -92,7 +92,7 @@ class Upkeep:
         if own and tasks and not (fixed is not None and fixed.walled) and not self._asked(REFS):
             text = (
                 f"refs moved while {', '.join(tasks)} ran, and Ganger moved none: {_listed(own)}. Was it you? If not, "
-                "look at it (git reflog, git log) and put it back yourself (git update-ref): Ganger never does"
+                "look at them (git reflog, git log) and restore them yourself (git update-ref): Ganger never does"
             )
             told.append(ev.QuestionAsked("", "", REFS, text, options=OPTIONS[REFS]))
         await self.journal.record(*told)
@@ -101,7 +101,7 @@ class Upkeep:
         return any(q.kind == kind and q.answer is None for q in self.case.state.questions.values())
 
     def _is_known(self) -> bool:
-        """An attempt of an earlier lead that nobody takes up again is compared with what it began with."""
+        """Compares an earlier lead's attempt that is not resumed with what it started from."""
         if self.case.task in self.company.tasks:
             return True
         if self.case.again and not self.company.tasks and self.case.tools.fixed is not None:

@@ -1,4 +1,4 @@
-"""The repositories of a run while a lead lives: each with its branch, its queue, and its way to the outside."""
+"""The repositories of a run while a lead lives: each with its branch, its merge queue and its remotes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ganger.engine.stop_guard import StopGuard, Stopped
 
 
 class Repositories:
-    """Nothing but the order of merges ties one repository to another."""
+    """Repositories depend on each other only by the order of merges."""
 
     def __init__(self, tools: RunResources, gate: StopGuard, spawn: Spawn) -> None:
         self.tools, self.gate, self._spawn = tools, gate, spawn
@@ -43,7 +43,7 @@ class Repositories:
         self._hosts = HostWatch(tools, gate, spawn)
 
     async def recover(self) -> None:
-        """Once it is known which rules hold."""
+        """Runs once the rules of the run are known."""
         self._doorbell = self.tools.webhooks(self.nudge)
         if self._doorbell is not None:
             await self._doorbell.open()
@@ -86,14 +86,14 @@ class Repositories:
         return GitChanges(case, merging, Delivering(at, line, self._trains.get(name), self._culprits.get(name)))
 
     async def merge_level(self, tasks: Sequence[str]) -> None:
-        """The barrier, in every repository that has a part in the level."""
+        """The barrier, in every repository that has tasks in the level."""
         parts: dict[str, list[str]] = {}
         for name in tasks:
             parts.setdefault(self.state.specs[name].repo, []).append(name)
         await asyncio.gather(*(self._merging[repo].merge_level(part) for repo, part in parts.items()))
 
     async def has_heard_reviews(self) -> bool:
-        """For a lead that is about to end: whether something is on record since, as what people said on a forge."""
+        """Before a lead ends: whether something was recorded since, such as what people said on a forge."""
         if self.state.stopping or self.state.draining:
             return False
         before = self.state.last_seq
@@ -101,7 +101,7 @@ class Repositories:
         return self.state.last_seq != before
 
     async def has_set_back(self) -> bool:
-        """For a lead that is about to end: whether a branch was to be set back, and something is on record since."""
+        """Before a lead ends: whether a branch had to be set back, and something was recorded since."""
         if self.state.stopping or self.state.draining:
             return False
         before = self.state.last_seq
@@ -111,7 +111,7 @@ class Repositories:
         return self.state.last_seq != before
 
     def nudge(self, repo: str) -> None:
-        """Somebody says that this repository has news on its forge."""
+        """This repository is reported to have news on its forge."""
         if repo in self._following:
             self._following[repo].nudge()
         if repo in self._reviews:

@@ -1,4 +1,4 @@
-"""Who works in the project's own folder at the same time, and which changes there are whose."""
+"""Which attempts work in the project's folder at the same time, and which changes belong to which."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from ganger.ports import Change, Fixed, Mark, Restored, Rules, Watch
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """Who was at work at one moment."""
+    """The attempts at work at one moment."""
 
     entries: int
     at_work: bool
 
 
 class SharedFolder:
-    """A change is an attempt's own only if nobody else was there from its start to its end.
+    """A change belongs to an attempt only if no other attempt was there from its start to its end.
 
-    An agent is at work from when its attempt enters until its answer is there; only then can it change files.
+    An agent is at work from when its attempt enters until its answer arrives; only then can it change files.
     """
 
     def __init__(self, watch: Watch | None, fixed: Fixed | None, state: RunState) -> None:
@@ -43,12 +43,12 @@ class SharedFolder:
         return tuple(sorted(self._inside))
 
     async def admitted(self) -> None:
-        """Nobody begins while somebody needs the folder to be quiet."""
+        """Waits while an attempt needs the folder to be quiet."""
         await self._until(lambda: not self._quiet_wanted)
 
     @contextlib.asynccontextmanager
     async def quiet(self) -> AsyncIterator[None]:
-        """No agent is at work, and none begins."""
+        """No agent is at work, and none starts."""
         self._quiet_wanted += 1
         try:
             await self._until(lambda: not self._at_work)
@@ -82,8 +82,8 @@ class SharedFolder:
                 turn.set_result(None)
 
     def enter(self, task: str, *, again: bool) -> tuple[str, ...]:
-        """`again`: its agent began under an earlier lead. What changed since may be a person's, unless it is known to
-        edit files itself. The refs that moved while nobody was here."""
+        """Returns the refs that moved while no attempt was here. `again`: its agent started under an earlier lead;
+        what changed since may be a person's, unless the agent's role edits files."""
         self._entries += 1
         self._at_work.add(task)
         if self._watch is None:
@@ -115,7 +115,7 @@ class SharedFolder:
         return self._watch is not None and task in self._inside and task not in self._crowded
 
     def wrote(self, digests: Mapping[str, str]) -> None:
-        """Ganger itself wrote these."""
+        """Notes that Ganger itself wrote these."""
         self._written.update(digests)
 
     def unwrote(self, paths: Iterable[str]) -> None:
@@ -123,20 +123,20 @@ class SharedFolder:
             self._written.pop(path, None)
 
     def edits(self) -> Change | None:
-        """Everything that changed since the baseline, but for what Ganger wrote."""
+        """Everything that changed since the baseline, except what Ganger wrote."""
         return None if self._watch is None else self._watch.changed(self._written)
 
     def restore_gates(self, rules: Rules, folder: Path) -> Restored:
-        """For those who are not alone: nobody can tell who changed a gate, so it is put back before it judges."""
+        """For attempts that are not alone: who changed a gate is unknown, so it is restored before it runs."""
         return Restored() if self._watch is None else self._watch.restore_gates(self._written, rules, folder)
 
     @property
     def may_undo(self) -> bool:
-        """Whether nothing in the folder is part of something that is DONE."""
+        """Whether nothing in the folder belongs to a DONE task."""
         return not self._any_done
 
     def leave(self, task: str) -> Change | None:
-        """What was changed behind everybody's back, when the last of a crowd has left."""
+        """What was changed by no attempt, found when the last of several has left."""
         self._any_done = self._any_done or self._state.tasks[task].status is TaskStatus.DONE
         self._inside.discard(task)
         self.answered(task)

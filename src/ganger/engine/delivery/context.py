@@ -1,4 +1,4 @@
-"""What everybody who brings one task's change to the outside has at hand, and how trouble there is told."""
+"""What every step of one task's delivery needs, and how a delivery reports trouble."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class DeliveryContext:
         hosts: HostWatch,
         reviews: ReviewWatch | None = None,
     ) -> None:
-        """`following` is there where a forge runs CI, `reviews` where people may review on it."""
+        """`following` is set where a forge runs CI, `reviews` where people may review on it."""
         self.case, self.sending, self.merging, self.following = case, sending, merging, following
         self._hosts, self.reviews = hosts, reviews
         self.outlet, self.tools, self.unless_stopped = sending.outlet, case.tools, case.gate.unless_stopped
@@ -39,13 +39,13 @@ class DeliveryContext:
         return self.sending.delivery(self.case.task)
 
     async def while_answered(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Does the work, from its ledger on, whenever its hosts answer; see `HostWatch`."""
+        """Does the work from its ledger on, whenever its hosts answer; see `HostWatch`."""
         rules = self.rules
         of = HostPatience(self.case.task, self.heed, rules.branch, rules.ci_sec, rules.ci_most_sec)
         await self._hosts.while_answered(self.outlet, of, work)
 
     def heed(self) -> None:
-        """A stop, or a person who does not want to wait any longer."""
+        """Raises when the run stops, or a person no longer wants to wait."""
         self.case.gate.check()
         heed_person(self.case.now)
 
@@ -64,7 +64,7 @@ class DeliveryContext:
         return f"{why}: {check}{where}"
 
     def outside_for_all(self, signal: str, detail: str, cls: FailureClass = FailureClass.BLOCKED_EXTERNAL) -> Exception:
-        """The same for every task of the repository: the first one asks, the others wait for what comes of it."""
+        """The same for every task of the repository: the first one asks, the others wait for the answer."""
         asked, state, own = self.sending.asked, self.case.state, (self.case.task, self.case.number)
         name, number = asked.setdefault(signal, own)
         if name != self.case.task and name in state.tasks and state.tasks[name].attempts == number:
@@ -73,7 +73,7 @@ class DeliveryContext:
         return self.outside(signal, detail, cls)
 
     def outside(self, signal: str, detail: str, cls: FailureClass = FailureClass.BLOCKED_EXTERNAL) -> Failed:
-        """Nothing a worker could mend: a person looks, and the delivery goes on from the ledger."""
+        """No worker can fix this: a person acts, and the delivery continues from the ledger."""
         then = f"then ganger retry {self.case.task}: no worker is needed"
         problem = self.case.failed(cls, signal, f"{detail}; {then}")
         problem.question = "delivery"
@@ -82,7 +82,7 @@ class DeliveryContext:
 
 
 def passes(trouble: ForgeError) -> bool:
-    """Whether it is enough to look again later. Where the whole host is concerned, that is waited for elsewhere."""
+    """Whether it is enough to look again later. Trouble of the whole host is waited for elsewhere."""
     if isinstance(trouble, HostError) and trouble.host:
         return False
     return not isinstance(trouble, ForgeDenied)

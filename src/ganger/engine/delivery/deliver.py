@@ -1,11 +1,11 @@
 """One task's way from the run's branch to DONE: push, change request, CI of exactly this commit, mirror, review.
 
-Every step looks into the ledger first, so a new lead, or a later attempt, goes on where it stands:
+Every step looks into the ledger first, so a new lead, or a later attempt, continues from there:
 
-- intended, perhaps pushed: the remote tells;
-- pushed: CI is looked at anew, and what the ledger holds is not asked for again;
-- asked to run again: the run's own attempt tells whether it does;
-- judged: what follows the verdict.
+- intended, perhaps pushed: the remote knows;
+- pushed: CI is looked at again, and what the ledger holds is not asked for again;
+- asked to run again: the CI run's own attempt number shows whether it does;
+- judged: the next step depends on the verdict.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ from ganger.errors import ForgeDenied, ForgeError
 
 class Delivering:
     def __init__(self, at: DeliveryContext, line: RequestLine, train: Train | None, culprits: Culprits | None) -> None:
-        """`line` is that of the change requests of its repository. `train` and `culprits`: changes go to the branch
-        that all share."""
+        """`line` is the queue of the change requests of its repository. `train` and `culprits`: changes go to the
+        shared branch."""
         self.at, self.train, self.culprits = at, train, culprits
         self.requests = Requesting(at.case, at.sending)
         self.reviewing = Reviewing(at.case, at.sending.repository)
@@ -84,7 +84,7 @@ class Delivering:
         await self._done()
 
     async def run(self) -> None:
-        """Raises Failed when CI or the forge says no, Waits when only a person can go on, Stopped."""
+        """Raises Failed when CI or the forge says no, Waits when only a person can continue, Stopped."""
         try:
             await self._run()
         finally:
@@ -96,7 +96,7 @@ class Delivering:
         if not self.merging.is_landed:
             await self._test()
             await self.merging.land()
-        # What comes next may be a mend with a change request of its own.
+        # What comes next may be a fix with a change request of its own.
         await self.merged_branch.remove()
         await self.landed.follow()
         if MIRRORED in self.at.rules.completion and self.at.rules.mirror_command:
@@ -104,7 +104,7 @@ class Delivering:
         await self.remarks.show()
 
     async def _test(self) -> None:
-        """Until what is tracked is where it shall be, proved and approved."""
+        """Runs until what is tracked is pushed, proved and approved."""
         if self.at.now.pushed != self.at.now.commit:
             await self.merging.notice()
             await self.merged_branch.remove()
@@ -121,7 +121,7 @@ class Delivering:
         await self.on_forge.after_review()
 
     async def _is_there_and_proved(self) -> bool:
-        """False where its tip was taken out of the branch meanwhile, and another one is to be pushed."""
+        """False where its tip was removed from the branch meanwhile, and another one must be pushed."""
         try:
             await self.requests.open()
             if self.at.rules.follows_ci and not self._is_proved():
@@ -142,15 +142,15 @@ class Delivering:
 
     async def _require_on_remote(self) -> None:
         if self.merging.request is not None:
-            # Whoever lands it looks at its branch as well.
+            # Merging it looks at its branch as well.
             return
         if await self._is_on_remote():
             return
         if self.train is not None:
             await self.train.lose(self.at)
         now, remote = self.at.now, self.at.outlet.place_of(self.at.now.branch)
-        why = f"{now.commit[:12]} was pushed to {now.branch} of {remote.address} and is not there any more"
-        raise self.at.outside("gone from the remote", f"{why}; somebody took it away")
+        why = f"{now.commit[:12]} was pushed to {now.branch} of {remote.address} and is no longer there"
+        raise self.at.outside("gone from the remote", f"{why}; someone removed it")
 
     async def _is_on_remote(self) -> bool:
         now, remote = self.at.now, self.at.outlet.place_of(self.at.now.branch)
@@ -163,7 +163,7 @@ class Delivering:
     # --- CI ---------------------------------------------------------------------------------------------------------
 
     async def _follow(self) -> None:
-        """Until the tracked commit is green; what is tracked may change on the way."""
+        """Runs until the tracked commit is green; what is tracked may change on the way."""
         await self.again.finish_retrigger()
         assert self.at.following is not None
         while True:
@@ -177,7 +177,7 @@ class Delivering:
                 await self._green(sha, finding)
                 return
             if self.train is not None and not await self._is_on_remote():
-                # A verdict on what was taken out of the branch is nobody's matter.
+                # A verdict on a commit that was removed from the branch does not count.
                 await self.train.lose(self.at)
             if await self.expected.waived(sha, finding):
                 return
@@ -204,7 +204,7 @@ class Delivering:
             await self.again.once_more(finding)
 
     async def _was_red_before(self, sha: str, finding: Finding) -> bool:
-        """Whether nothing is wrong with it that was not wrong without this run, and that is nobody's matter here."""
+        """Whether it has only faults that the branch has without this run, and the settings ignore those."""
         mode, alone = self.at.rules.base_red, self.culprits is None
         if mode == "mend" or (mode == "stop" and not alone):
             return False
@@ -215,7 +215,7 @@ class Delivering:
             await self.base.waive(sha, base, finding)
             return True
         why = f"{self.at.rules.branch} was red at {base.commit[:12]} before this run's changes came: {finding.why}"
-        raise self.at.outside_for_all(BASE_RED, self.at.told(why, "mend the branch itself"))
+        raise self.at.outside_for_all(BASE_RED, self.at.told(why, "fix the branch itself"))
 
     async def _hidden(self, sha: str, finding: Finding) -> Finding:
         if finding.ci is not Ci.ABSENT or await self.again.is_superseded_by_others():
@@ -223,7 +223,7 @@ class Delivering:
         return await self.unread.hides(sha, finding) or finding
 
     async def _has_news_below(self) -> bool:
-        """Whether what stands below it in the target is another by now, so that there is something else to look at."""
+        """Whether its base in the target has changed, so that there is something else to look at."""
         if self.train is not None:
             return await self.again.is_superseded()
         if not await self.merging.catch_up():
@@ -232,7 +232,7 @@ class Delivering:
         return True
 
     async def _mended_by_another(self, sha: str, finding: Finding) -> bool:
-        """Whether the fault was another task's and there is something else to look at now."""
+        """Whether the fault was another task's, and there is something else to look at now."""
         if self.culprits is None:
             return False
         log = await self.trouble.printed(sha, finding, self.at.now.runs)
@@ -247,8 +247,8 @@ class Delivering:
                 return True
             below = self.at.now.onto[:12]
             why = f"{self.at.rules.branch} was red at {below} before this run's changes came: {finding.why}"
-            raise self.at.outside_for_all(BASE_RED, self.at.told(why, "mend the branch itself"))
-        why = f"{finding.why}, by the change of {name}, which mends it"
+            raise self.at.outside_for_all(BASE_RED, self.at.told(why, "fix the branch itself"))
+        why = f"{finding.why}, because of the change of {name}, which fixes it"
         await self.waiting.seen(sha, self.at.now.runs, replace(finding, why=why))
         await self.culprits.wait_for_mend(self.at, sha, name)
         await self.pushing.push()
@@ -271,7 +271,7 @@ class Delivering:
     # --- mirror and end ---------------------------------------------------------------------------------------------
 
     async def _mirror(self) -> None:
-        """A command shows that the mirror has the commit; mirrors take their time."""
+        """Waits until a command shows that the mirror has the commit; mirrors lag behind."""
         case, now = self.at.case, self.at.now
         if now.mirrored == now.commit:
             return

@@ -1,4 +1,4 @@
-"""A task's change goes to the remote: to the branch all share, or to one of its own."""
+"""Pushes a task's change to the remote: to the shared branch, or to one of its own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ganger.ports.forge import Behind, Rejected, Sent
 
 class Pushing:
     def __init__(self, at: DeliveryContext, train: Train | None) -> None:
-        """`train`: to the branch all share; else to one of its own."""
+        """`train`: to the shared branch; else to one of its own."""
         self.at, self.train, self.commits = at, train, RequestCommits(at.case, at.sending)
 
     async def push(self) -> None:
@@ -23,7 +23,7 @@ class Pushing:
             await self._push_own()
 
     async def _push_own(self) -> None:
-        """A branch that nobody else pushes to."""
+        """Pushes to a branch that no one else uses."""
         task = self.at.case.task
         if not self.at.now.branch or not self.at.now.tree:
             branch, commit, tree = await self.at.sending.patiently(task, self.commits.published, self.at.rules.ci_sec)
@@ -40,10 +40,10 @@ class Pushing:
         if isinstance(outcome, Rejected):
             raise PushFailed(f"{where} refuses the push: {outcome.why}")
         assert isinstance(outcome, Behind)
-        raise PushFailed(f"somebody else pushed {outcome.head[:12]} to {where}")
+        raise PushFailed(f"someone else pushed {outcome.head[:12]} to {where}")
 
     async def _replaced(self, branch: str, commit: str) -> str:
-        """In a straight history what a request shows next may not build on what it shows now."""
+        """In a linear history, the next commit of a change request may not build on its current one."""
         known, before = self.at.now.request, self.at.now.pushed
         if not self.at.rules.is_linear or known is None or known.merged or known.branch != branch or not before:
             return ""

@@ -1,4 +1,4 @@
-"""Which commit a change request shows: its change alone where that stands alone, and what its target needs of it."""
+"""Which commit a change request shows: its change alone where that applies alone, and what its target needs with it."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class RequestCommits:
 
     @property
     def change(self) -> str:
-        """The commit of the change, where anything was changed."""
+        """The commit of the change, where the attempt changed anything."""
         change = self.case.now.change
         return "" if change is None or change.commit == change.base else change.commit
 
     @property
     def branch(self) -> str:
-        """What comes after a request that is merged has a branch of its own: the old one may be gone, or somebody's."""
+        """What follows a merged request gets a branch of its own: the old one may be gone, or reused by someone."""
         known = self.request
         if known is not None and known.branch and not known.merged:
             return known.branch
@@ -47,8 +47,8 @@ class RequestCommits:
         return f"{name}-{merged + 1}" if merged else name
 
     async def published(self) -> Published:
-        """Branch, commit and tree to be pushed. The change alone on the target's newest state where it stands alone;
-        what the run merged where it builds on other tasks, or does not fit without them."""
+        """Branch, commit and tree to push. The change alone on the target's newest state where it applies alone; what
+        the run merged where it builds on other tasks, or conflicts without them."""
         known, merged = self.request, self.case.now.merged
         if known is not None and known.merged:
             return await self._rest()
@@ -56,7 +56,7 @@ class RequestCommits:
         if before and (self.change or (known is not None and known.number)):
             return await self._on_top(before)
         if not self.change:
-            # What it was verified on holds changes of others, and those reach the target by their own requests.
+            # What it was verified on holds changes of other tasks, which reach the target by their own requests.
             return self.branch, merged, await self.repository.tree_of(merged)
         if not self._builds_on_others():
             onto = await self.outlet.remote.fetch(self.rules.branch)
@@ -68,7 +68,7 @@ class RequestCommits:
         return self.branch, merged, await self.repository.tree_of(merged)
 
     async def _straight(self, merged: str) -> Published:
-        """What the run merged up to this change, commit by commit on the target where that goes."""
+        """What the run merged up to this change, commit by commit on the target where that is possible."""
         onto = await self.outlet.remote.fetch(self.rules.branch)
         put = await placed(self.repository, merged, onto) if onto else Conflict((), "")
         if isinstance(put, Conflict):
@@ -81,8 +81,8 @@ class RequestCommits:
         return await self.repository.rebase(change.commit, change.base, onto)
 
     async def _on_top(self, before: str) -> Published:
-        """What a mend changes goes on top of what the branch has. Where that does not fit the target any more, the
-        target's side counts: the worker did the rest again on it."""
+        """A fix goes on top of what the branch has. Where that conflicts with the target, the target's side wins: the
+        worker did the rest again on it."""
         base = await self._fitting(before)
         put = await self._put(base)
         if not isinstance(put, Conflict):
@@ -109,17 +109,17 @@ class RequestCommits:
         return joined.commit
 
     async def _rest(self) -> Published:
-        """A mend of what is in the target already: a request of its own."""
+        """A fix of what is already in the target: a change request of its own."""
         onto = await self.outlet.remote.fetch(self.rules.branch)
         put = await self._put(onto) if onto else Conflict((), "")
         if isinstance(put, Conflict):
             files = ", ".join(put.files[:10])
-            raise PushFailed(f"what mends {self.rules.branch} conflicts with it in {files}")
+            raise PushFailed(f"the fix for {self.rules.branch} conflicts with it in {files}")
         return self.branch, put.commit, put.tree
 
     async def updated(self, tested: str, onto: str) -> Rebased | Conflict:
-        """A commit that holds what was tested and the target's tip: a merge of both, or, where history must be
-        straight, the same commits once more on that tip. The same question gets the same answer."""
+        """A commit that holds what was tested and the target's tip: a merge of both, or, where history must be linear,
+        the same commits rebased on that tip. The same input gives the same commit."""
         if self.rules.merge_method not in LINEAR and not self.rules.is_linear:
             return await self._join(tested, onto, self.rules.branch)
         put = await placed(self.repository, tested, onto)

@@ -1,7 +1,7 @@
-"""Pushes to the branch that all tasks of a repository share: one at a time, with all that was merged meanwhile.
+"""Pushes to the branch that all tasks of a repository share: one at a time, with everything merged meanwhile.
 
-Before a push nothing happened but its intents, which name the tip for every task in it. A lead that dies after it finds
-the tip on the remote, and nothing is pushed again.
+Before a push, only its intents are recorded, which name the tip for every task in it. A lead that dies after the push
+finds the tip on the remote, and nothing is pushed again.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _LOOK_SEC = 1.0
 
 
 class TakenOut(GangerError):
-    """Someone removed from the branch what this run had pushed: it is not pushed again unless a person says so.
+    """Someone removed what this run had pushed from the branch: it is not pushed again unless a person decides so.
 
-    `tip` is what the branch is at, `tasks` those whose changes were removed and about whom nobody has decided."""
+    `tip` is what the branch is at, `tasks` those whose changes were removed without a decision about them so far."""
 
     code = "TAKEN_OUT"
 
@@ -54,7 +54,7 @@ class NoLongerMerged(Exception):
 
 
 class NoLongerPushed(Exception):
-    """The tip that was pushed with the task is not in the remote's branch any more: it goes with the next push."""
+    """The tip that was pushed with the task is no longer in the remote's branch: the next push includes the task."""
 
 
 class Train:
@@ -70,11 +70,11 @@ class Train:
         self._news = asyncio.Event()
 
     def ring(self) -> None:
-        """Something was judged, ended, or waits: whoever waits looks again."""
+        """Something was judged, ended, or began to wait: wakes all tasks that wait here."""
         self._news.set()
 
     async def board(self, at: DeliveryContext) -> None:
-        """Returns when what is tracked is on the remote's branch, and CI has something new to judge."""
+        """Returns when what is tracked is on the remote's branch and CI has something new to judge."""
         while True:
             at.heed()
             if not at.case.now.merged:
@@ -96,7 +96,7 @@ class Train:
             await self.news()
 
     async def lose(self, at: DeliveryContext) -> NoReturn:
-        """What was pushed with it is no longer in the branch."""
+        """Records that the tip pushed with it is no longer in the branch."""
         if not await self._is_kept(at.case.task):
             await self.news()
             at.heed()
@@ -105,14 +105,14 @@ class Train:
         raise NoLongerPushed
 
     def ask(self, task: str, gone: TakenOut) -> Waits:
-        """One question for all of the branch: the first task that meets it asks, the others wait for the answer."""
+        """One question for the whole branch: the first task that meets it asks, the others wait for the answer."""
         known = open_question(self.state, self.repo)
         by, number = (known.task, 0) if known is not None else self._asks
         is_asking = by in self.state.running and self.state.tasks[by].attempts == number and by != task
         if known is not None or is_asking:
             return Waits(BlockReason.EXTERNAL, f"{gone.message} (asked about {by})")
         self._asks = (task, self._number(task))
-        # Where there is no branch, nothing can be put on it but everything.
+        # Where the branch is gone, the only option is to push everything again.
         options = OPTIONS[REMOVED] if gone.tip else (PUT_BACK,)
         whose = f"; with it the change of {', '.join(gone.tasks)} is gone" if gone.tasks else ""
         leave = f"{LEAVE_REMOVED} (the run goes on without it), " if gone.tip else ""
@@ -133,7 +133,7 @@ class Train:
         return not under_way(self.state, self.repo) and not culprit(self.state, self.repo)
 
     async def _mind_culprit(self, task: str) -> None:
-        """While the branch stays red by somebody who is not at it, nobody else can be proved on it."""
+        """While the branch is red because of a task that is not working on it, no other task can be proved on it."""
         by = culprit(self.state, self.repo)
         if not by or by == task or is_at_it(self.state.tasks[by]):
             return
@@ -144,18 +144,18 @@ class Train:
             return
         status = self.state.tasks[by].status.value
         why = (
-            f"CI of {self.rules.branch} is red by {by}, which is {status}; it goes on once that is mended or taken back"
+            f"CI of {self.rules.branch} is red because of {by}, which is {status}; this continues once that is fixed or reverted"
         )
         raise Waits(BlockReason.DEPENDENCY_FAILED, why)
 
     async def _others_pushed(self) -> bool:
-        """Whether somebody put something on top of what this run pushed, perhaps the mend."""
+        """Whether someone pushed on top of what this run pushed, perhaps the fix."""
         last = self.state.tips.get(self.repo, "")
         tip = await self.remote.head(self.rules.branch)
         return tip not in ("", last)
 
     async def adopt(self, task: str, tip: str) -> None:
-        """A tip that this run pushed holds the task's change: from now on that is what is tracked."""
+        """A tip that this run pushed holds the task's change: from now on that tip is tracked."""
         now, branch = self._of(task), self.rules.branch
         own = now.own if now.own != tip else ""
         tree = await self.repository.tree_of(tip)
@@ -164,7 +164,7 @@ class Train:
         await self.journal.settle()
 
     def was_run_again(self, task: str, sha: str, cause: str) -> bool:
-        """Whether the forge was asked by another task that has this tip."""
+        """Whether another task with this tip has already asked the forge."""
         others = (one.delivery for name, one in self.state.tasks.items() if name != task)
         return any(
             now is not None and now.commit == sha and cause in now.retriggered and now.retrigger is None
@@ -175,14 +175,14 @@ class Train:
         return await self.remote.head(self.rules.branch)
 
     async def is_superseded(self, sha: str) -> bool:
-        """Whether somebody put something on top of it: a forge then gives its run up, or begins none."""
+        """Whether someone pushed on top of it: a forge then cancels its run, or starts none."""
         tip = await self.remote.head(self.rules.branch)
         return tip not in ("", sha) and await self.remote.holds(sha, self.rules.branch)
 
     # --- one push -----------------------------------------------------------------------------------------------------
 
     async def _depart(self) -> None:
-        """Intents of all who go, the push, and that it was made."""
+        """Records the intents of all included tasks, pushes, and records the outcome."""
         async with self.merging.turn:
             for _ in range(_MOST_JOINS):
                 there = await self.sending.gate.unless_stopped(self.remote.head(self.rules.branch))
@@ -210,8 +210,8 @@ class Train:
             return await self._require_kept(there)
 
     async def _require_kept(self, there: str) -> bool:
-        """A commit of this run that is not below the branch's tip any more was taken out by someone. False: what a
-        person has left out is not out of the run's branch yet."""
+        """Raises TakenOut where a commit of this run is no longer in the branch: someone removed it. False: what a
+        person decided to leave out is still in the run's branch."""
         last, branch, is_due = self.state.tips.get(self.repo, ""), self.rules.branch, self.back.due is not None
         if not is_due and (not last or there == last):
             return True
@@ -227,7 +227,7 @@ class Train:
         raise TakenOut(what, tip, await self.back.undecided(tip))
 
     async def _found(self, there: str) -> bool:
-        """Whether an earlier push, whose answer nobody heard, is the branch's tip."""
+        """Whether an earlier push, whose answer was lost, is the branch's tip."""
         if not there or there == self.state.tips.get(self.repo):
             return False
         named = [n for n in waiting(self.state, self.repo) if self._of(n).branch and self._of(n).commit == there]
@@ -237,7 +237,7 @@ class Train:
         return bool(named)
 
     async def _put_together(self, there: str) -> tuple[str, str, list[str]]:
-        """The commit that is to be the branch's tip, and whose changes it holds."""
+        """The commit that becomes the branch's tip, its tree, and the tasks whose changes it holds."""
         members = waiting(self.state, self.repo)
         head, last = await self.repository.head(), self.state.tips.get(self.repo, "")
         if not members:
@@ -245,21 +245,21 @@ class Train:
         tip = head
         if self.rules.pushes == "each":
             fresh = [name for name in members if not await self._is_in(self._of(name).own, last)]
-            # What was merged before a mend is red without it.
+            # What was merged before a fix is red without it.
             own = self._of(mend(self.state, self.repo) or (fresh or members)[0]).own
-            # What others pushed is joined with all that was merged by then.
+            # What others pushed is joined with everything merged by then.
             tip = own if not there or not await self._is_in(there, head) or await self._is_in(there, own) else head
         if last and await self._is_in(tip, last):
             again = [name for name in members if self._runs_again(name) and self._of(name).pushed == last]
             if not again:
-                # What they brought is below that tip: it is judged by it.
+                # Their changes are below that tip, so its verdict covers them.
                 return last, await self.repository.tree_of(last), [n for n in members if needs_tip(self._of(n))]
             tip = await self._empty_commit(head, again[0])
         going = [name for name in members if await self._is_in(self._of(name).own, tip)]
         return tip, await self.repository.tree_of(tip), going
 
     async def _empty_commit(self, head: str, task: str) -> str:
-        """A commit of nothing, so that CI runs again. The same parent and moment give the same commit."""
+        """An empty commit, so that CI runs again. The same parent and moment give the same commit."""
         now = self._of(task)
         message = trigger_message(self.state.run_id, task, self._number(task), self._cause(task))
         made = await self.repository.empty_commit(head, message, unix_time(now.pushed_at))
@@ -272,7 +272,7 @@ class Train:
             await self.sending.move(going[0], head, tip, f"CI of {going[0]} runs again")
         self.sending.gate.check()
         known = tip == self.state.tips.get(self.repo)
-        # Someone may take it out of the branch in this moment, and a push on top of what is left would bring it back.
+        # Someone may remove it from the branch at this moment, and a push on top of what is left would bring it back.
         onto = there if await self._is_in(there, tip) else ""
         outcome = await self.sending.gate.unless_stopped(self.remote.push(tip, self.rules.branch, onto))
         if isinstance(outcome, Rejected):
@@ -306,10 +306,10 @@ class Train:
         await self.journal.settle()
 
     async def _take_in(self, task: str, behind: Behind) -> None:
-        """The run's branch and the remote's have parted: a merge of both goes on from here."""
+        """The run's branch and the remote's have diverged: continues from a merge of both."""
         branch = self.rules.branch
         theirs = await self.sending.gate.unless_stopped(self.remote.fetch(branch))
-        why = f"{branch} had gone on to {behind.head[:12]}"
+        why = f"{branch} had moved to {behind.head[:12]}"
         if self.rules.is_linear:
             met = await self.straight.onto(task, theirs, why)
             if met is not None:
@@ -327,13 +327,13 @@ class Train:
 
     async def _refuse_conflict(self, task: str, theirs: str, met: Conflict) -> None:
         files = ", ".join(met.files[:10])
-        why = f"{self.rules.branch} went on at {theirs[:12]} and conflicts with this run in {files}"
+        why = f"{self.rules.branch} moved to {theirs[:12]} and conflicts with this run in {files}"
         self._tell(task, ev.PushRefused(task, self._number(task), self._of(task).commit, why))
         await self.journal.settle()
         raise PushFailed(why)
 
     async def _straighten(self, there: str) -> None:
-        """What was merged before the settings asked for a straight history."""
+        """Linearizes what was merged before the settings asked for a linear history."""
         members = waiting(self.state, self.repo)
         if not (self.rules.is_linear and there and members):
             return
@@ -341,7 +341,7 @@ class Train:
         if not await self.repository.has(there):
             await self.sending.gate.unless_stopped(self.remote.fetch(self.rules.branch))
         if not await self.repository.is_straight(there, head):
-            met = await self.straight.onto(members[0], there, "no merges any more (delivery.history)")
+            met = await self.straight.onto(members[0], there, "linear history (delivery.history)")
             if met is not None:
                 await self._refuse_conflict(members[0], there, met)
 
@@ -358,7 +358,7 @@ class Train:
         return now.pushed == now.commit and needs_tip(now)
 
     def _cause(self, task: str) -> str:
-        """Why CI is to run again for it, where that is all it waits for."""
+        """Why CI must run again for it, where that is all it waits for."""
         now = self._of(task)
         return now.retrigger.cause if self._runs_again(task) and now.retrigger is not None else "change"
 

@@ -1,4 +1,4 @@
-"""Ganger's own word below a change request: one comment, rewritten when something changes, that leads to the task."""
+"""Ganger's status comment on a change request: one comment, rewritten when something changes, that names the task."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ _MARK_DIGITS = 16
 
 
 class StatusComment:
-    """Dying between writing it and recording that leaves one comment all the same: it is found again by its mark."""
+    """A death between writing it and recording that still leaves one comment: it is found again by its mark."""
 
     def __init__(self, at: DeliveryContext) -> None:
         self.at = at
 
     async def show(self) -> None:
-        """As the task stands now. Nothing is asked where it says so already, or the forge takes no comments."""
+        """Writes the task's current state. Sends no request where that is already written, or the forge takes no
+        comments."""
         case, now, forge = self.at.case, self.at.now, self.at.outlet.forge
         request = now.request
         if not self.at.outlet.remarks or forge is None or request is None or not request.number:

@@ -1,1 +1,1 @@
-"""Changes put onto the run's branch, one after the other, and pushed."""
+"""Merges changes into the run's branch, one after the other, and pushes them."""

@@ -19,7 +19,7 @@ _MOST_IN_REQUEST = 50
 
 @dataclass(frozen=True, slots=True)
 class MadeBy:
-    """Who made a change: the agent, its model as far as it told, and whom the project names beside the author."""
+    """Who made a change: the agent, its model if it reports one, and the co-authors that the project names."""
 
     agent: str = ""
     model: str = ""
@@ -49,7 +49,7 @@ def wip_message(
     touched: Sequence[Touched],
     stand: Checkpoint | None = None,
 ) -> str:
-    """What a fresh worker needs in order to go on, in the form the assignment formats use."""
+    """What a new worker needs in order to continue, in the form that the assignment formats use."""
     known = stand or Checkpoint(attempt, "")
     files = [f"  - {uncalling(one_line(t.path, 300))} ({t.kind})" for t in touched[:_MOST_LISTED]]
     if len(touched) > _MOST_LISTED:
@@ -86,7 +86,7 @@ def request_title(task: str, summary: str) -> str:
 
 
 def request_body(state: RunState, task: str, commit: str) -> str:
-    """What was done and how it was checked, for whoever reviews it."""
+    """What was done and how it was checked, for its reviewers."""
     now, spec = state.tasks[task], state.specs[task]
     said = unmarked(one_line(now.summary, 2000))
     steps = [f"- {step.name}: {step.outcome}" for step in now.verify_steps]
@@ -112,13 +112,14 @@ def request_body(state: RunState, task: str, commit: str) -> str:
 
 
 def trigger_message(run: str, task: str, attempt: int, cause: str) -> str:
-    """A commit of nothing that makes CI run; the trailer says why."""
+    """The message of an empty commit that makes CI run; the trailer says why."""
     subject = textwrap.shorten(f"ci: run again for {uncalling(one_line(task, 40))}", _SUBJECT, placeholder="…")
     return f"{subject}\n\n{_trailers(run, task, attempt)}Ganger-Retrigger: {one_line(cause, 100)}\n"
 
 
 def revert_message(run: str, task: str, commits: Sequence[str]) -> str:
-    """Of a commit that takes these of the task back, because a person wants that: the same whenever it is made."""
+    """The message of a commit that reverts these commits of the task at a person's request: the same whenever it is
+    made."""
     subject = textwrap.shorten(f"Revert {uncalling(one_line(task, 40))}", _SUBJECT, placeholder="…")
     body = "".join(f"This reverts commit {commit}.\n" for commit in commits[:_MOST_LISTED])
     run, task = unsilencing(one_line(run, 200)), unsilencing(one_line(task, 300))

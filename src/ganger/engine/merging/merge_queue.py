@@ -1,9 +1,10 @@
-"""The merge queue: verified changes go onto the newest head, the gates run on what they make, the branch moves.
+"""The merge queue: verified changes go onto the newest head, the gates run on the result, the branch moves.
 
-One merge at a time. What waits while one is under way makes up the next batch. A red batch is cut in halves until the
-one change is found that turns it red: what lies before it is merged, it goes back, what lies behind it is tried again.
+One merge at a time. Changes that wait meanwhile form the next batch. A red batch is bisected until the change that
+turns it red is found: those before it are merged, it is sent back, those after it are tried again.
 
-Dying at any point is harmless: before the intent nothing happened; after it the branch tells whether it moved.
+A lead that dies at any point does no harm: before the intent nothing happened; after it the branch shows whether it
+moved.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from ganger.engine.verification.steps import Verdict, VerificationLost
 from ganger.errors import GangerError
 from ganger.ports import Conflict, RoleRules
 
-# Who is stopped on its way to the barrier never arrives.
+# A task that is stopped on its way to the barrier never arrives.
 _LOOK_SEC = 0.5
 Spawn = Callable[[Coroutine[object, object, None]], asyncio.Task[None]]
 
@@ -51,14 +52,14 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Red:
-    """The gates fail on the head this change would make."""
+    """The gates fail on the head that this change would make."""
 
     why: WhyRed
 
 
 @dataclass(frozen=True, slots=True)
 class In:
-    """The branch holds it."""
+    """The branch holds the change."""
 
 
 Outcome = In | Red | Conflict
@@ -74,7 +75,7 @@ class _Layer:
 
 
 class MergeQueue:
-    """Owns the branch while a lead lives. In `level` mode nothing is merged before `merge_level`."""
+    """Owns the run's branch while a lead lives. In `level` mode nothing is merged before `merge_level`."""
 
     def __init__(
         self,
@@ -109,7 +110,7 @@ class MergeQueue:
         return 1 if self._sending is not None and rules.pushes == "each" else self.tools.merge_batch
 
     async def recover(self) -> None:
-        """Makes branch and events agree: a move that was intended happened or did not; what is DONE is in it."""
+        """Reconciles branch and events: an intended move happened or did not; everything DONE is in the branch."""
         head = await self.repository.open()
         intent, journal = self.state.intents.get(self.name), self.tools.journal
         if intent is not None:
@@ -126,8 +127,8 @@ class MergeQueue:
             if not await self.repository.is_ancestor(known, head):
                 await self._put_back(head, known)
             elif self._sending is not None or self.state.repos.get(self.name, NO_RULES).delivers:
-                # Only joining what others pushed, and empty commits, move it before that is told.
-                await journal.record(ev.HeadMoved(self.name, known, head, "the lead died before it had said so"))
+                # Only joining what others pushed, and empty commits, move it before that is recorded.
+                await journal.record(ev.HeadMoved(self.name, known, head, "the lead died before it recorded that"))
         await self._move_on()
         ours = {name: task for name, task in self.state.tasks.items() if self.state.specs[name].repo == self.name}
         self._profiles = dict.fromkeys(
@@ -137,8 +138,8 @@ class MergeQueue:
         await self.repository.clear([(name, self.state.tasks[name].workspace_of) for name in needed])
 
     async def _note_moved(self, intent: Intent, head: str) -> None:
-        """Where an attempt of it was ended before this was said, nobody can say it for it: its change is in the branch,
-        and whoever takes the task up again finds that nothing is left to be changed."""
+        """An attempt that was ended before its merge was recorded cannot record it any more: its change is in the
+        branch, and the task's next attempt finds nothing left to change."""
         if all(name in self.state.parked for name in intent.tasks):
             await self._moved(intent.tip, list(zip(intent.tasks, intent.commits, strict=True)))
             return
@@ -147,7 +148,7 @@ class MergeQueue:
         await self.tools.journal.record(ev.HeadKept(head, why, self.name), moved)
 
     async def _move_on(self) -> None:
-        """A commit of nothing, or a merge with what others pushed, was about to be the head and to be pushed."""
+        """An empty commit, or a merge with what others pushed, was about to become the head and to be pushed."""
         head = await self.repository.head()
         for name, task in self.state.tasks.items():
             now = task.delivery
@@ -163,7 +164,7 @@ class MergeQueue:
                 head = now.commit
 
     async def _put_back(self, head: str, known: str) -> None:
-        """A power cut may have taken the branch's last move, but never the commits, which are older than the event."""
+        """A power cut may lose the branch's last move, but never the commits, which are older than the event."""
         rebase = self.state.rebases.get(self.name)
         # The last move that was to no commit on top of the one before.
         start = rebase.tip if rebase is not None and head == rebase.head else head
@@ -172,7 +173,7 @@ class MergeQueue:
             return
         raise GangerError(
             f"the branch of run {self.state.run_id} is at {head[:12]}, but merged work is at {known[:12]}",
-            hint="somebody moved the branch; put it back with git update-ref, or begin a new run",
+            hint="someone moved the branch; restore it with git update-ref, or start a new run",
             code="BRANCH_MOVED",
         )
 
@@ -190,13 +191,13 @@ class MergeQueue:
             return await answer
         finally:
             if item.task in self._moving:
-                # Whatever ended the wait came too late: its attempt goes on from what becomes of the branch.
+                # The wait was ended too late: the attempt continues from the branch's new state.
                 await self._stands.wait()
             self._answers.pop(item.task, None)
             self._queue.pop(item.task, None)
 
     async def merge_level(self, tasks: Sequence[str]) -> None:
-        """The barrier: everything of the level that is verified is merged, or goes back."""
+        """The barrier: every verified change of the level is merged or sent back."""
         while any(name in self.state.parked and name not in self._queue for name in tasks):
             self._came.clear()
             with contextlib.suppress(TimeoutError):
@@ -206,14 +207,14 @@ class MergeQueue:
             await self.tools.journal.changed()
 
     async def set_back(self) -> None:
-        """What a person leaves out is out of the branch before anything else is built on it."""
+        """What a person leaves out leaves the branch before anything else builds on it."""
         if self._back is not None and self._back.due is not None:
             async with self.turn:
                 await self._back.at_once()
 
     def stop(self) -> None:
-        """Who waits is told to stop; its change is verified and will be merged by the next lead. Those to which the
-        branch moves at this moment are answered by that."""
+        """Stops the tasks that wait; their changes are verified, and the next lead merges them. Those to which the
+        branch moves at this moment get that result instead."""
         for name, answer in self._answers.items():
             if name not in self._moving and not answer.done():
                 answer.set_exception(Stopped())
@@ -228,7 +229,7 @@ class MergeQueue:
         except Stopped:
             self.stop()
         finally:
-            # At once and not when the task is done: who comes in between would wait for nobody.
+            # At once and not when the task is done: a task that comes in between would wait without end.
             self._work = None
 
     def _answer(self, item: Waiting, outcome: Outcome) -> None:
@@ -240,7 +241,7 @@ class MergeQueue:
     # --- one batch ------------------------------------------------------------------------------------------------
 
     async def _merge(self, items: Sequence[Waiting]) -> None:
-        """Every item of the batch is answered, or waits for the next one on a head that has moved."""
+        """Every item of the batch gets its result, or waits for the next batch on the new head."""
         head = await self.newest_head()
         layers = await self._stack(head, items)
         if not layers:
@@ -262,15 +263,15 @@ class MergeQueue:
         self._answer(layers[bad - 1].item, Red(verdict))
 
     async def newest_head(self) -> str:
-        """Without what is left out, with what others pushed where that is simply newer. The caller holds the turn."""
+        """The head without what is left out, fast-forwarded to what others pushed. The caller holds the turn."""
         if self._back is not None:
             await self._back.at_once()
         head = await self.repository.head()
         return head if self._sending is None else await self._sending.catch_up(self.name, head)
 
     async def _stack(self, head: str, items: Sequence[Waiting]) -> list[_Layer]:
-        """The changes on top of each other. One that conflicts with the head itself is answered; one that conflicts
-        with others of the batch is left for the next one."""
+        """Stacks the changes. One that conflicts with the head itself gets that result; one that conflicts with others
+        of the batch is left for the next batch."""
         layers: list[_Layer] = []
         top = head
         for item in items:
@@ -283,7 +284,8 @@ class MergeQueue:
         return layers
 
     async def _gates(self, head: str, layers: Sequence[_Layer]) -> WhyRed | None:
-        """None when every gate is green on top of these layers: those of their tasks, and of what was merged before."""
+        """None when every gate is green on top of these layers: the gates of their tasks, and of what was merged
+        before."""
         top = layers[-1]
         own = dict.fromkeys(layer.item.profile for layer in layers)
         profiles = own if self.tools.own_gates_only else own | self._profiles
@@ -344,7 +346,7 @@ class MergeQueue:
     def may_change_tests(self, task: str) -> bool:
         spec = self.state.specs[task]
         if self._is_reverted(task):
-            # Tests that came with the change go with it.
+            # Tests that came with the change are dropped with it.
             return True
         return spec.may_change_gates or self.tools.roles.get(spec.role, RoleRules()).may_change_gates
 
@@ -357,7 +359,7 @@ class MergeQueue:
         tip = layers[-1].commit
         named = [(layer.item.task, layer.commit) for layer in layers]
         if any(not self._still_waits(layer.item) for layer in layers):
-            # A person ended it meanwhile; the others are put together anew.
+            # A person ended it meanwhile; the others form a new batch.
             return
         self._moving = frozenset(name for name, _ in named)
         self._stands.clear()
@@ -377,7 +379,7 @@ class MergeQueue:
             ev.HeadIntended(head, tip, tuple(name for name, _ in named), tuple(commit for _, commit in named))
         )
         if not await self.repository.move_head(head, tip):
-            await journal.record(ev.HeadKept(head, "somebody else moved the branch", self.name))
+            await journal.record(ev.HeadKept(head, "someone else moved the branch", self.name))
             return False
         await self._moved(tip, named)
         return True
@@ -387,7 +389,8 @@ class MergeQueue:
         return item.task in self._answers and task.token == item.token and not is_ended_by_person(task)
 
     async def _moved(self, tip: str, named: Sequence[tuple[str, str]]) -> None:
-        """Whoever waits is to be answered right after this commit: a run whose last task is DONE ends at once."""
+        """The tasks that wait must get their results right after this commit: a run whose last task is DONE ends at
+        once."""
         journal, commits = self.tools.journal, []
         for name, commit in named:
             task = self.state.tasks[name]

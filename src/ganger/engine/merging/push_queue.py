@@ -1,7 +1,7 @@
-"""Pushes of one repository, one after the other: intent, effect, outcome.
+"""Pushes of one repository, one at a time: intent, effect, outcome.
 
-Dying at any point is harmless: before the intent nothing happened; after it the remote tells whether it has the commit,
-and a push of what is there changes nothing.
+A lead that dies at any point does no harm: before the intent nothing happened; after it the remote knows whether it
+has the commit, and a push of what is there changes nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LOOK_SEC = 0.2
 
 
 class PushFailed(GangerError):
-    """The remote does not take it, and time alone does not mend that."""
+    """The remote refuses the push, and waiting does not help."""
 
     code = "PUSH_REFUSED"
 
@@ -67,8 +67,8 @@ class PushQueue:
         await self.record(task, intended)
 
     async def push(self, task: str, *, replaces: str = "") -> PushOutcome:
-        """What is tracked goes to its branch; raises ForgeError where the remote cannot be asked. `replaces`: it goes
-        there instead of that commit, which it does not build on."""
+        """Pushes what is tracked to its branch; raises ForgeError where the remote cannot be asked. `replaces`: the
+        commit that it overwrites there, and does not build on."""
         now, number = self.delivery(task), self.state.tasks[task].attempts
         self.gate.check()
         place = self.outlet.place_of(now.branch)
@@ -84,21 +84,21 @@ class PushQueue:
     async def move(self, task: str, head: str, new: str, why: str) -> None:
         if not await self.repository.move_head(head, new):
             raise GangerError(
-                f"the branch of run {self.state.run_id} is not at {head[:12]} any more",
-                hint="somebody moved it; put it back with git update-ref, or begin a new run",
+                f"the branch of run {self.state.run_id} is no longer at {head[:12]}",
+                hint="someone moved it; restore it with git update-ref, or start a new run",
                 code="BRANCH_MOVED",
             )
         await self.record(task, ev.HeadMoved(self.state.specs[task].repo, head, new, why))
 
     def is_away(self) -> bool:
-        """Whether the remote's host is known not to answer: then no merge waits for a call in vain."""
+        """Whether the remote's host is known not to answer: then no merge waits for a call that fails."""
         return bool(is_away(self.state, [self.outlet.remote.host]))
 
     def is_halted(self, repo: str) -> bool:
         return not self.state.halted.keys().isdisjoint((repo, *graph_of(self.state.repos).chain(repo)))
 
     async def catch_up(self, repo: str, head: str) -> str:
-        """Takes in what others pushed, where that is simply newer; the head to merge onto."""
+        """Fast-forwards to what others pushed; returns the head to merge onto."""
         branch = self.state.repos[repo].branch
         if self.is_away():
             return head
@@ -113,15 +113,15 @@ class PushQueue:
             return head
         if not await self.repository.move_head(head, tip):
             return await self.repository.head()
-        await self.tools.journal.record(ev.HeadMoved(repo, head, tip, f"{branch} had gone on"))
+        await self.tools.journal.record(ev.HeadMoved(repo, head, tip, f"{branch} had moved"))
         return tip
 
     async def _holds(self, head: str, tip: str) -> bool:
         return await self.repository.has(tip) and await self.repository.is_ancestor(tip, head)
 
     async def again(self, task: str, cause: str) -> None:
-        """A commit of nothing on the task's own branch, so that CI runs again. The same parent and moment give the
-        same commit."""
+        """An empty commit on the task's own branch, so that CI runs again. The same parent and moment give the same
+        commit."""
         now, number = self.delivery(task), self.state.tasks[task].attempts
         message = trigger_message(self.state.run_id, task, number, cause)
         made = await self.repository.empty_commit(now.commit, message, unix_time(now.pushed_at))
@@ -132,8 +132,8 @@ class PushQueue:
     # --- time ---------------------------------------------------------------------------------------------------------
 
     async def patiently(self, task: str, call: Callable[[], Awaitable[T]], most_sec: float) -> T:
-        """Again and again, 5 s to 60 s apart, while the other side is at odds with itself; for so long at the most. A
-        host that is away concerns everybody, so that is not waited for here."""
+        """Retries, 5 s to 60 s apart, while the other side is in conflict with itself, up to a time limit. A host that
+        does not answer concerns all tasks and is waited for elsewhere."""
         clock, since, tries = self.tools.clock, self.tools.clock.monotonic(), 0
         while True:
             self.gate.check()
@@ -146,7 +146,7 @@ class PushQueue:
             tries += 1
 
     async def pause(self, sec: float) -> None:
-        """A stop does not wait for it."""
+        """A stop interrupts it."""
         until = self.tools.clock.monotonic() + sec
         while (left := until - self.tools.clock.monotonic()) > 0:
             self.gate.check()

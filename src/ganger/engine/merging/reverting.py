@@ -1,7 +1,7 @@
-"""The commits that take a task's change out of the run's branch again: Ganger's own, without an agent.
+"""Commits that revert a task's change on the run's branch: made by Ganger, without an agent.
 
-The same change on the same head at the same moment gives the same commits, so the next lead makes them again, or
-finds what was merged of them.
+The same change on the same head at the same moment gives the same commits, so the next lead makes them again or finds
+them merged.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class Reverting:
 
     @property
     def is_under_way(self) -> bool:
-        """Also once it is merged, on its way out."""
+        """True also once the revert is merged and on its way to the remote."""
         return self.now.revert is not None
 
     async def make(self) -> None:
-        """Becomes the attempt's change, as if an agent had made it. It is empty where someone else took the change
-        out of the branch already."""
+        """The revert becomes the attempt's change, as if an agent had made it. It is empty where someone else already
+        reverted the change."""
         case, now = self.case, self.now
         assert now.revert is not None
         files = case.now.change.files if case.now.change is not None else ()
@@ -49,7 +49,8 @@ class Reverting:
         await case.record(ev.ChangeTaken(case.task, case.number, head, top, files))
 
     async def _at_once(self, there: Sequence[str], head: str, message: str) -> str:
-        """The change with its fixes as one; empty where they do not go together without what others did between."""
+        """The change and its fixes as one commit; empty where they cannot be combined without other commits between
+        them."""
         whole = await self.repository.together(there) if there else Conflict((), "")
         if isinstance(whole, Conflict):
             return ""
@@ -67,7 +68,7 @@ class Reverting:
 
     @property
     def _moment(self) -> float:
-        """When it was chosen, so that every lead makes the same commit."""
+        """When the revert was chosen, so that every lead makes the same commit."""
         return unix_time(self.now.revert.at) if self.now.revert is not None else 0.0
 
     def conflict(self, met: Conflict, commit: str = "") -> Failed:
@@ -77,6 +78,6 @@ class Reverting:
         return self.failed(self.case.failed(FailureClass.MERGE_CONFLICT, files, detail))
 
     def failed(self, problem: Failed) -> Failed:
-        """Nothing of it is to be taken up by a worker."""
+        """A worker takes up nothing of it."""
         problem.keep_changes, problem.goes_on, problem.files = True, False, ()
         return problem

@@ -1,8 +1,8 @@
-"""The run's branch without what a maintainer took out: back to what the remote's branch is at.
+"""Sets the run's branch back to the remote's branch, without what a maintainer removed there.
 
-What others had merged on top is merged again from there, verified as any merge, so the history that is pushed next does
-not hold what was taken out. Dying at any point is harmless: the decision stands until the branch has moved and that is
-recorded, and after the intent the branch tells whether it moved.
+What was merged on top is merged again from there and verified like any merge, so the history that is pushed next does
+not hold what was removed. A lead that dies at any point does no harm: the decision stands until the move of the branch
+is recorded, and after the intent the branch shows whether it moved.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ class SetBack:
 
     @property
     def due(self) -> Removal | None:
-        """What a person wants to be left out, until the run's branch is without it."""
+        """What a person decided to leave out, until the run's branch is without it."""
         known = self.state.removals.get(self.repo)
         return known if known is not None and known.leaves_out else None
 
     async def lost(self, tip: str) -> list[str]:
-        """Tasks of which a commit was pushed and is not in `tip`, in the order of their merges."""
+        """Tasks with a pushed commit that is not in `tip`, in the order of their merges."""
         last = self.state.tips.get(self.repo, "")
         gone = {name: ids for name, ids in (await self._gone(tip)).items() if not _is_empty(self.state.tasks[name])}
         found = [n for n, ids in gone.items() if await self._any_in(ids, last) and not await self._is_rewritten(n, tip)]
         return sorted(found, key=lambda name: (self.sending.delivery(name).place, self.state.rank[name]))
 
     async def undecided(self, tip: str) -> list[str]:
-        """Those that nobody has left out."""
+        """Those about which no one has decided."""
         return [name for name in await self.lost(tip) if not self._is_decided(name)]
 
     async def at_once(self) -> None:
-        """Where the remote answers and everything is decided; else whoever pushes next sees to it."""
+        """Sets the branch back where the remote answers and everything is decided; otherwise the next push does."""
         if self.due is None or self.sending.is_away():
             return
         try:
@@ -70,7 +70,7 @@ class SetBack:
         commits = tuple(dict.fromkeys(one for found in gone.values() for one in found))
         await self.journal.record(ev.SetBackIntended(self.repo, head, tip, commits, tuple(lost)))
         await self._move(head, tip)
-        moved = ev.HeadMoved(self.repo, head, tip, f"what was taken out of {self.branch} is left out")
+        moved = ev.HeadMoved(self.repo, head, tip, f"what was removed from {self.branch} is left out")
         on = go_on(self.state, self.repo, lost, "the run's branch is set back")
         await self.journal.record(moved, *restored_tasks(self.state, back), *on)
         return True
@@ -78,13 +78,13 @@ class SetBack:
     async def _move(self, head: str, tip: str) -> None:
         if not await self.repository.move_head(head, tip):
             raise GangerError(
-                f"the branch of run {self.state.run_id} is not at {head[:12]} any more",
-                hint="someone moved it; put it back with git update-ref, or begin a new run",
+                f"the branch of run {self.state.run_id} is no longer at {head[:12]}",
+                hint="someone moved it; restore it with git update-ref, or start a new run",
                 code="BRANCH_MOVED",
             )
 
     async def _gone(self, tip: str) -> dict[str, list[str]]:
-        """By task, its own commits that `tip` does not hold."""
+        """For each task, its own commits that `tip` does not hold."""
         found: dict[str, list[str]] = {}
         for name, task in list(self.state.tasks.items()):
             if self.state.specs[name].repo == self.repo and task.delivery is not None:
@@ -96,7 +96,7 @@ class SetBack:
         return found
 
     async def _is_rewritten(self, name: str, tip: str) -> bool:
-        """Whether `tip` holds its change as another commit, as after a rebase: that took nothing of it out."""
+        """Whether `tip` holds its change as another commit, as after a rebase: then nothing was removed."""
         task = self.state.tasks[name]
         change, merges = task.change, self.sending.delivery(name).merges
         if not tip or change is None or len(merges) != 1:
@@ -117,5 +117,5 @@ class SetBack:
 
 
 def _is_empty(task: TaskState) -> bool:
-    """What changed nothing counts a commit of others as its own."""
+    """A task that changed nothing counts another task's commit as its own."""
     return task.change is not None and task.change.commit == task.change.base

@@ -1,7 +1,7 @@
-"""History without merges: the run's own commits once more, on top of what others pushed.
+"""Linear history: rebases the run's own commits onto what others pushed.
 
-Dying at any point is harmless. Before the intent nothing happened; after it the branch tells whether it moved, and the
-same commits on the same tip are the same commits again.
+A lead that dies at any point does no harm. Before the intent nothing happened; after it the branch shows whether it
+moved, and the same commits rebased onto the same tip give the same commits.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _MOST_COMMITS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """`commits` are those of a line, each with the one that has its place now. What changes nothing any more has the
-    place of the one below."""
+    """`commits` maps each commit of a line to the one that replaces it. A commit that became empty maps to the one
+    below."""
 
     tip: str
     tree: str
@@ -30,8 +30,8 @@ class Placed:
 async def placed(
     repository: Repository, tip: str, onto: str, message: str = "", at: float = 0.0, *, yields: bool = False
 ) -> Placed | Conflict:
-    """What `tip` has and `onto` has not, commit by commit on `onto`. `yields`: in a conflict, what is there counts;
-    `message` and `at` are for the joins that find this out."""
+    """Rebases what `tip` has and `onto` lacks, commit by commit. `yields`: in a conflict, the side of `onto` wins;
+    `message` and `at` are for the trial merges that find this out."""
     top, pairs = Rebased(onto, await repository.tree_of(onto)), []
     line = await repository.line(onto, tip, _MOST_COMMITS)
     before = await repository.fork_point(line[0].commit, onto) if line else ""
@@ -56,7 +56,8 @@ class Straightening:
         self.state, self.repository = sending.state, sending.repository
 
     async def onto(self, task: str, target: str, why: str, *, yields: bool = False) -> Conflict | None:
-        """Moves the run's branch; the conflict where that does not go. Tasks' commits are followed to their places."""
+        """Moves the run's branch, and maps the tasks' commits to their new places; returns the conflict where there is
+        one."""
         head = await self.repository.head()
         message = join_message(self.state.run_id, self.state.repos[self.repo].branch, target)
         moment = unix_time(self.state.tasks[task].started_at)

@@ -1,8 +1,8 @@
-"""A red tip that holds several changes: whose it is, so that only that one is mended and the others wait.
+"""A red tip that holds several changes: finds the one at fault, so that only that one is fixed and the others wait.
 
-The changes are tried in halves: the tip as it would be without the later ones, on a branch of its own. Dying at any
-point is harmless: the same half is the same commit, a verdict that is recorded is not asked for again, and a push of
-what is there changes nothing.
+The changes are bisected: CI judges the tip without the later ones, on a separate branch. A lead that dies at any point
+does no harm: the same half is the same commit, a recorded verdict is not asked for again, and a push of what is there
+changes nothing.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Culprits:
         self._told: dict[str, tuple[RunFact, ...]] = {}
 
     async def of(self, at: DeliveryContext, sha: str, log: str, *, own: bool = False) -> str:
-        """The task that turned `sha` red, empty where what lies below this run did; `log` is what CI printed. `own`:
-        it has faults that what lies below has not."""
+        """The task that turned `sha` red, empty where what is below this run did; `log` is what CI printed. `own`: it
+        has faults that what is below does not have."""
         async with self._looking:
             if sha in self.state.blamed:
                 return self.state.blamed[sha]
@@ -51,7 +51,7 @@ class Culprits:
                 return at.case.task
             name, how = await self._find(at, sha, names, log, own=own)
             if not name and self.rules.base_red == "mend":
-                name, how = names[0], f"{how}, and it mends that"
+                name, how = names[0], f"{how}, and it fixes that"
             if name and len(names) == 1 and not self._others_track(sha, name):
                 return name
             await self.journal.record(ev.CulpritFound(self.repo, sha, name, how))
@@ -59,7 +59,7 @@ class Culprits:
             return name
 
     def _others_track(self, sha: str, name: str) -> bool:
-        """Whether a task that changed nothing, or is proved already, tracks the same tip: it waits as well."""
+        """Whether a task that changed nothing, or is already proved, tracks the same tip: it waits as well."""
         return any(
             other != name and (now := task.delivery) is not None and now.pending and now.commit == sha
             for other, task in self.state.tasks.items()
@@ -67,7 +67,7 @@ class Culprits:
         )
 
     async def wait_for_mend(self, at: DeliveryContext, sha: str, name: str) -> None:
-        """Returns when another tip is tracked, or this one is green; raises Waits where nobody is at it."""
+        """Returns when another tip is tracked or this one is green; raises Waits where no one works on it."""
         while at.now.commit == sha and not needs_tip(at.now):
             at.heed()
             proved = self.state.proved.get(self.repo, "")
@@ -79,24 +79,24 @@ class Culprits:
             task = self.state.tasks.get(name)
             if task is None or not is_at_it(task):
                 status = "gone" if task is None else task.status.value
-                why = f"CI of {self.rules.branch} is red by {name}, which is {status}; it goes on once that is mended"
-                raise Waits(BlockReason.DEPENDENCY_FAILED, f"{why} or taken back")
+                why = f"CI of {self.rules.branch} is red because of {name}, which is {status}; this continues once that is fixed"
+                raise Waits(BlockReason.DEPENDENCY_FAILED, f"{why} or reverted")
             await self.train.news()
 
     async def unproved(self, sha: str) -> dict[str, list[str]]:
-        """Each task's commits in this tip that were in no green one."""
+        """Each task's commits in this tip that no green tip holds."""
         proved = self.state.proved.get(self.repo, "")
         return {name: await self._fresh(name, sha, proved) for name in suspects(self.state, self.repo)}
 
     async def blame(self, sha: str, name: str, how: str) -> None:
-        """It is known whose fault it is, without a trial."""
+        """Records whose fault it is, without a trial."""
         async with self._looking:
             if sha not in self.state.blamed and len(await self._in_it(sha)) > 1:
                 await self.journal.record(ev.CulpritFound(self.repo, sha, name, how))
                 self.train.ring()
 
     async def _in_it(self, sha: str) -> list[str]:
-        """Every task that has a change in this tip which was in no green one."""
+        """Every task with a change in this tip that no green tip holds."""
         proved = self.state.proved.get(self.repo, "")
         return [name for name in suspects(self.state, self.repo) if await self._fresh(name, sha, proved)]
 
@@ -123,15 +123,15 @@ class Culprits:
         return names[bad], f"CI is green without it and what came later, and red with {names[bad]}"
 
     def _likeliest(self, names: Sequence[str], log: str) -> tuple[str, str]:
-        """Where CI judges no other branch: who has not tried to mend it yet, changed most of the files that its log
-        names, and came last."""
+        """Where CI judges no other branch: the task that has not tried to fix it yet, changed most of the files that
+        its log names, and came last."""
         told = named_files(log)
         counts = {name: self._named(name, told) for name in names}
         tried = {name: self._tries(name) for name in names}
         best = min(names, key=lambda name: (tried[name], -counts[name], -names.index(name)))
         if counts[best]:
             return best, "CI's log names files that it changed"
-        return best, "the last that has not tried yet, as CI runs on no other branch"
+        return best, "the last one that has not tried to fix it yet, as CI runs on no other branch"
 
     def _named(self, name: str, told: Sequence[str]) -> int:
         change = self.state.tasks[name].change
@@ -141,7 +141,7 @@ class Culprits:
         )
 
     def _tries(self, name: str) -> int:
-        """How often it was blamed since the branch was green."""
+        """How often the task was blamed since the branch was green."""
         tries = 0
         for verdict in reversed(self.state.verdicts):
             if verdict.repo == self.repo and verdict.green:
@@ -168,7 +168,7 @@ class Culprits:
         return verdict
 
     async def _without_base(self, at: DeliveryContext, commit: str, finding: Finding) -> str:
-        """Where what was red before the run is nobody's matter, it says nothing of a part either."""
+        """Where a branch that was red before the run is ignored, it says nothing about a part either."""
         if finding.ci is Ci.RED and self.rules.base_red == "ignore":
             base = RedBefore(at, CiTrouble(at.case, at.outlet))
             if await base.same(commit, finding, self._told.get(commit, ())) is not None:
@@ -176,7 +176,7 @@ class Culprits:
         return _word(finding)
 
     async def _is_red_below(self, at: DeliveryContext) -> bool:
-        """Whether CI says that what others have on the branch is red by itself."""
+        """Whether CI says that what others put on the branch is red without this run."""
         below = at.now.onto
         ours = {one.commit for one in self.state.verdicts if one.repo == self.repo}
         if not below or below in ours or self.rules.forge == "command":
@@ -184,7 +184,7 @@ class Culprits:
         return _word(await self.verdict(at, below, appear_sec=0.0)) == "red"
 
     async def _without(self, tip: str, names: Sequence[str]) -> tuple[str, str] | None:
-        """The tip with all that these tasks changed taken back, the latest first; None where that does not go."""
+        """The tip with these tasks' changes reverted, the latest first; None where they cannot be reverted."""
         top, tree = tip, await self.repository.tree_of(tip)
         proved = self.state.proved.get(self.repo, "")
         for name in reversed(names):
@@ -205,7 +205,7 @@ class Culprits:
         task, most = at.case.task, self.rules.ci_sec
         outcome = await sending.patiently(task, lambda: call(remote.push(commit, branch)), most)
         if not isinstance(outcome, Sent):
-            return Finding(Ci.ABSENT, f"{branch} is not taken by the remote")
+            return Finding(Ci.ABSENT, f"the remote refuses {branch}")
         try:
             return await self.verdict(at, commit)
         finally:
@@ -213,7 +213,7 @@ class Culprits:
                 await remote.remove(commit, branch)
 
     async def verdict(self, at: DeliveryContext, commit: str, *, appear_sec: float | None = None) -> Finding:
-        """What CI says of a commit that is no task's; ABSENT when nothing began in time."""
+        """What CI says of a commit that belongs to no task; ABSENT when no run started in time."""
         patience = self.rules.appear_sec if appear_sec is None else appear_sec
         clock = at.tools.clock
         since, seen, sure = clock.monotonic(), 0, 0
@@ -233,11 +233,11 @@ class Culprits:
                     return finding
                 if finding.ci not in UNSETTLED and 0 < sure < look.looks:
                     return finding
-                # Another workflow of the same push may begin a moment later: what is over is looked at once more.
+                # Another workflow of the same push may start a moment later: a finished CI is looked at again.
                 sure = 0 if finding.ci in UNSETTLED else sure or look.looks
                 self.following.nudge()
                 if spent >= self.rules.ci_most_sec:
-                    return Finding(Ci.WAITING, f"CI of {commit[:12]} is not through after {spent:.0f} s")
+                    return Finding(Ci.WAITING, f"CI of {commit[:12]} is not finished after {spent:.0f} s")
         finally:
             self.following.forget(commit)
 

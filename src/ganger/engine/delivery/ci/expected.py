@@ -1,4 +1,4 @@
-"""Asks git and the ledger whether a run of CI is expected for a pushed commit, and whether a push starts one at all."""
+"""Asks git and the ledger whether a CI run is expected for a pushed commit, and whether a push starts one at all."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from ganger.engine.delivery.context import DeliveryContext, passes
 
 class ExpectedCi:
     def __init__(self, at: DeliveryContext, *, shares: bool) -> None:
-        """`shares`: others' changes go to the same branch, so that a push holds more than one."""
+        """`shares`: other changes go to the same branch, so a push holds more than one."""
         self.at, self.shares = at, shares
         self.state, self.repo, self.repository = at.case.state, at.case.spec.repo, at.sending.repository
 
     async def waived(self, sha: str, finding: Finding) -> bool:
-        """Whether no run began, none was expected, and that is on record."""
+        """Whether no run started, none was expected, and that is recorded."""
         case = self.at.case
         if finding.ci is not Ci.ABSENT or self.at.now.finding != Ci.ABSENT or had_run(self.at.now, sha):
             return False
         if not (why := await self.unexpected(sha)):
             return False
-        why = f"{why}, and no run began within {self.at.rules.appear_sec:g} s"
+        why = f"{why}, and no run started within {self.at.rules.appear_sec:g} s"
         await case.record(ev.CiWaived(case.task, case.number, sha, NOT_EXPECTED, why))
         return True
 
     async def unexpected(self, sha: str) -> str:
-        """Why no run is expected for it; empty where one is. What a push holds of other tasks counts like the own."""
+        """Why no run is expected for it; empty where one is. Other tasks' changes in the push count like its own."""
         if not self._is_asked():
             return ""
         proved, names = self._proved, {self.at.case.task: self.at.now.merges}
@@ -67,7 +67,7 @@ class ExpectedCi:
         return self.state.proved.get(self.repo, "") if self.shares else ""
 
     async def _holds(self, sha: str, commits: tuple[str, ...], proved: str) -> bool:
-        """Whether any of them is in `sha` and not in what is proved."""
+        """Whether any of them is in `sha` and not yet proved."""
         for one in commits:
             if await self.repository.is_ancestor(one, sha) and not (
                 proved and await self.repository.is_ancestor(one, proved)
@@ -84,7 +84,7 @@ class ExpectedCi:
         return unexpected_for(await self.repository.files_between(base, sha), self.at.rules)
 
     async def _base(self, sha: str) -> str:
-        """What was there before anything that still has to be proved; empty where that cannot be told."""
+        """The commit below everything that is not proved yet; empty where it is unknown."""
         if not self.shares:
             target = await self.at.unless_stopped(self.at.outlet.remote.fetch(self.at.rules.branch))
             return await self.repository.fork_point(sha, target) if target else ""
@@ -98,21 +98,21 @@ class ExpectedCi:
                 return ""
         return onto
 
-    # --- a commit of nothing ----------------------------------------------------------------------------------------
+    # --- an empty commit --------------------------------------------------------------------------------------------
 
     async def no_push_helps(self, sha: str) -> str:
-        """Why another commit would start no run either; empty where it may."""
+        """Why another commit would not start a run either; empty where it may."""
         if was_pushed_again(self.at.now):
-            return "a commit of nothing was pushed for it before, and is not pushed a second time"
+            return "an empty commit was pushed for it before, and none is pushed a second time"
         if go_by_paths(await self.repository.ci_texts(sha)):
-            return "its workflows go by changed paths, and a commit of nothing changes none"
+            return "its workflows filter by changed paths, and an empty commit changes none"
         taken_up = any(fact.what == TAKEN_UP and fact.commit == sha for fact in self.at.now.facts)
         if not taken_up or has_run_before(self.state, self.repo) or await self._ran_below(sha):
             return ""
-        return f"no run is known of anything pushed to {self.at.now.branch}, so another commit would start none"
+        return f"nothing pushed to {self.at.now.branch} is known to have started a run, so another commit would not"
 
     async def _ran_below(self, sha: str) -> bool:
-        """Whether CI ran for what the branch held before."""
+        """Whether CI ran for the branch's earlier commits."""
         onto, following = self.at.now.onto, self.at.following
         if self.at.rules.style == "request" or onto in ("", sha) or following is None:
             return False

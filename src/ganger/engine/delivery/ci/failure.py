@@ -1,4 +1,5 @@
-"""A red CI: its log fetched, masked, cut down to the error and kept; whom that concerns; what a worker is told."""
+"""A red CI: fetches its log, masks it, cuts it to the error and keeps it; finds who must fix it, and what the worker
+reads."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from ganger.ports.forge import Forge
 
 _MOST_LOGS = 3
 _MOST_LOG_CHARS = 2_000_000
-# A job that ran out of time is run again as well: slow machines are.
+# A job that timed out is run again as well: the machine may have been slow.
 _PASSING = frozenset({FailureClass.TRANSIENT_INFRA, FailureClass.TIMEOUT})
 TRANSIENT = "transient"
 
@@ -47,7 +48,7 @@ class CiTrouble:
         return self.outlet.forge.name if self.outlet.forge is not None else ""
 
     async def passing(self, sha: str, finding: Finding, runs: Sequence[RunFact]) -> Finding | None:
-        """D12: where every failed job met trouble that tends to pass, CI is run again once before anybody mends."""
+        """D12: where every failed job met transient trouble, CI runs again once before a worker fixes anything."""
         if TRANSIENT in self.now.retriggered or self.rules.retriggers <= len(self.now.retriggered):
             return None
         found = [await self._log_of(sha, job, runs) for job in finding.jobs[:_MOST_LOGS]]
@@ -58,7 +59,7 @@ class CiTrouble:
         )
 
     async def red(self, sha: str, finding: Finding, runs: Sequence[RunFact]) -> Failed:
-        """The verdict, with everything that follows from it; it is recorded together with the attempt's end."""
+        """The verdict with all its consequences; it is recorded together with the attempt's end."""
         case = self.case
         found = [(job, *await self._log_of(sha, job, runs)) for job in finding.jobs[:_MOST_LOGS]]
         if leaked := {job.name: kinds for job, _, _, kinds in found if kinds}:
@@ -79,30 +80,31 @@ class CiTrouble:
         return problem
 
     async def is_of_workflow(self, sha: str, finding: Finding, runs: Sequence[RunFact]) -> bool:
-        """Whether the logs of all that failed speak of a workflow that cannot be read or followed."""
+        """Whether the logs of all failed jobs speak of a workflow that cannot be read or executed."""
         found = [await self._log_of(sha, job, runs) for job in finding.jobs[:_MOST_LOGS]]
         return bool(found) and all(
             excerpt.kind is FailureClass.ENVIRONMENT and not kinds for excerpt, _, kinds in found
         )
 
     async def faults(self, sha: str, finding: Finding, runs: Sequence[RunFact]) -> frozenset[str]:
-        """What is wrong by the logs of all that failed; none where one has no log, holds a key, or names nothing."""
+        """The faults in the logs of all failed jobs; none where one has no log, holds a secret, or names no fault."""
         found = [(job.name, *await self._log_of(sha, job, runs)) for job in finding.jobs]
         if any(kinds or not excerpt.faults or not text for _, excerpt, text, kinds in found):
             return frozenset()
         return frozenset(f"{name}: {fault}" for name, excerpt, _, _ in found for fault in excerpt.faults)
 
     async def printed(self, sha: str, finding: Finding, runs: Sequence[RunFact]) -> str | None:
-        """What the failed jobs printed; None where a key is among it, which halts everything, whoever it was."""
+        """What the failed jobs printed; None where it holds a secret, which halts the project in any case."""
         found = [await self._log_of(sha, job, runs) for job in finding.jobs[:_MOST_LOGS]]
         return None if any(kinds for _, _, kinds in found) else "\n".join(text for _, text, _ in found)
 
     def _leaked(self, sha: str, finding: Finding, leaked: Mapping[str, Sequence[str]]) -> Failed:
-        """A key in a log is out: no worker mends that (D12). The log is not kept here; the forge has it."""
+        """A secret in a log is exposed, and no worker can fix that (D12). The log is not kept here; the forge has
+        it."""
         case, kinds = self.case, sorted({kind for kinds in leaked.values() for kind in kinds})
         where = one_line(", ".join(leaked), 200)
         why = f"CI printed what looks like a secret ({', '.join(kinds)}) in the log of {where} for {sha[:12]}"
-        problem = case.failed(FailureClass.FATAL, "secret in a CI log", f"{why}; replace that key")
+        problem = case.failed(FailureClass.FATAL, "secret in a CI log", f"{why}; replace that secret")
         problem.keep_changes = True
         problem.before = (
             ev.CiJudged(case.task, case.number, sha, "red", f"{one_line(finding.why)}; {why}", self._source),
@@ -110,7 +112,7 @@ class CiTrouble:
         return problem
 
     async def _log_of(self, sha: str, job: JobFact, runs: Sequence[RunFact]) -> tuple[Excerpt, str, tuple[str, ...]]:
-        """The excerpt, the masked log, and which kinds of secrets were in it."""
+        """The excerpt, the masked log, and the kinds of secrets in it."""
         known = self._excerpts.get(f"{sha}:{job.id or job.name}")
         if known is not None:
             return known
@@ -119,14 +121,14 @@ class CiTrouble:
         if owner is not None and self.outlet.forge is not None and job.reason != MISSING_JOB:
             text = await self._fetched(self.outlet.forge, owner, job)
         masked, kinds = await asyncio.to_thread(self.outlet.mask, _end_of(text))
-        # A log that somebody made long takes seconds.
+        # A very long log takes seconds.
         found = (await asyncio.to_thread(trim, masked), masked, kinds)
         self._excerpts[f"{sha}:{job.id or job.name}"] = found
         return found
 
     async def _fetched(self, forge: Forge, owner: RunFact, job: JobFact) -> str:
-        """Empty where the forge has none. A host that is away altogether is waited for: who mends a red CI without its
-        log is paid for guessing."""
+        """Empty where the forge has no log. A host that does not answer is waited for: without the log, a worker would
+        be paid for guessing."""
         try:
             return await forge.log(owner, job)
         except HostError as trouble:
@@ -139,7 +141,7 @@ class CiTrouble:
     def _keep(self, logs: Sequence[tuple[JobFact, str]]) -> str:
         name = ci_log(self.case.task, self.case.number)
         path = self.case.tools.folder.path / name
-        # All of what is kept is read when it is compared with another's.
+        # The whole file is read when it is compared with another log.
         share = _MOST_LOG_CHARS // max(1, len(logs))
         with named_os_errors(path):
             write_private(path, "".join(f"=== {job.name}\n{_end_of(text, share)}\n" for job, text in logs))
@@ -151,7 +153,7 @@ class CiTrouble:
         found: Sequence[tuple[JobFact, Excerpt, str, tuple[str, ...]]],
         runs: Sequence[RunFact],
     ) -> str:
-        """What a worker needs in order to mend it; the rest is in `ganger worker brief ci`."""
+        """What a worker needs in order to fix it; the rest is in `ganger worker brief ci`."""
         parts = [f"Your change is merged and was pushed as {sha[:12]}; CI failed on it."]
         for job, excerpt, _, _ in found:
             raw = one_line(job.raw or job.reason) or "no word"
@@ -163,7 +165,7 @@ class CiTrouble:
         return "\n\n".join(parts)
 
     def _downstream(self, sha: str, finding: Finding) -> list[ev.Event]:
-        """D13: what builds on this repository waits until it is green again."""
+        """D13: repositories that build on this one wait until it is green again."""
         state, repo = self.case.state, self.case.spec.repo
         below = graph_of(state.repos).downstream.get(repo, ())
         if not below or repo in state.broken:
@@ -171,18 +173,18 @@ class CiTrouble:
         return [ev.ChainPaused(repo, self.case.task, sha, one_line(finding.why, 300), tuple(below))]
 
     def _questions(self, sha: str, problem: Failed) -> list[ev.Event]:
-        """D06: after so many attempts, or when the same fault comes again, a person is asked while attempts go on."""
+        """D06: after that many attempts, or when the same fault returns, a person is asked while attempts continue."""
         case, now, rules = self.case, self.now, self.rules
         asked: list[ev.Event] = []
         open_ones = {q.kind for q in case.state.questions.values() if q.task == case.task and q.answer is None}
         same = problem.failed.signature in now.signatures
         if "ci" not in open_ones and (same or case.now.ci_fixes >= rules.ask_after):
             times = (
-                f"{case.now.ci_fixes} attempts to mend it"
+                f"{case.now.ci_fixes} attempts to fix it"
                 if not same
-                else "an attempt to mend it: the same fault again"
+                else "an attempt to fix it: the same fault again"
             )
-            text = f"CI is red after {times}: {one_line(problem.failed.detail, 400)}. Attempts go on; a hint helps them"
+            text = f"CI is red after {times}: {one_line(problem.failed.detail, 400)}. Attempts continue; a hint helps them"
             asked.append(ev.QuestionAsked("", case.task, "ci", text, attempt=case.number))
         verdict = RepoVerdict(case.spec.repo, sha, case.task, False, "", now.upstream)
         judged = replace(case.state, verdicts=[*case.state.verdicts, verdict])
@@ -194,5 +196,5 @@ class CiTrouble:
 
 
 def _end_of(text: str, most: int = _MOST_LOG_CHARS) -> str:
-    """Cut at a line: half a key is not known for one."""
+    """Cut at a line: masking does not recognise half a secret."""
     return text if len(text) <= most else text[-most:].partition("\n")[2]

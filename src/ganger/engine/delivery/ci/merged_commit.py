@@ -1,4 +1,4 @@
-"""CI of what the forge made of a tested commit, and a red one that another task below it is fixing."""
+"""CI of the commit that the forge merged, and a red one that another task below it is fixing."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class RedBelow:
         self._known: dict[str, frozenset[str]] = {}
 
     async def culprit(self, sha: str, log: str) -> str:
-        """The task that brought the faults of `log` in at or below `sha` and is at it; empty where there is none.
-        Of two that are red by one commit each has its own turn to mend it first."""
+        """The task that introduced the faults of `log` at or below `sha` and is fixing them; empty where there is
+        none. Of two tasks that one commit turned red, each fixes it in its own turn."""
         self._known.pop(log, None)
         own_turn_over = any(one.task == self.case.task and one.commit == sha for one in self.state.verdicts)
         for verdict in self.state.verdicts:
@@ -46,7 +46,7 @@ class RedBelow:
         return known.delivery if known is not None and known.delivery is not None else Delivery()
 
     async def _mends(self, task: str, sha: str, log: str) -> bool:
-        """Whether it was last red by everything that `log` tells of, and something is being done about it."""
+        """Whether its last red CI had every fault in `log`, and a fix is under way."""
         now = self._delivery(task)
         if task not in self.state.tasks or self.state.tasks[task].status not in _GOES_ON:
             return False
@@ -61,7 +61,7 @@ class RedBelow:
         return self._known[log]
 
     async def is_mended(self, sha: str, culprit: str, log: str, most_sec: float) -> bool:
-        """Waits. False where nobody mended it."""
+        """Waits for the fix. False where there was none."""
         clock, since, looked = self.case.tools.clock, self.case.tools.clock.monotonic(), ""
         while clock.monotonic() - since < most_sec:
             proved = self.state.proved.get(self.repo, "")
@@ -84,7 +84,7 @@ class RedBelow:
 
 
 def _read(path: Path) -> frozenset[str]:
-    """What cannot be read tells of nothing."""
+    """A log that cannot be read names no fault."""
     try:
         return faults(path.read_text(encoding="utf-8", errors="replace"))
     except OSError:
@@ -100,7 +100,7 @@ class LandedCi:
         self.below = RedBelow(at.case, at.sending)
 
     async def follow(self) -> None:
-        """Raises Failed where what landed is red."""
+        """Raises Failed where CI of the merged commit is red."""
         known = self.at.now.request
         if known is None or not known.merged or known.settled or not self.at.rules.follows_ci:
             return
@@ -118,7 +118,7 @@ class LandedCi:
             raise self.at.outside("landed untested", self.at.told(why, "look at CI of that branch"))
 
     def _needed_none(self, known: RequestRef) -> bool:
-        """Whether no CI was expected of the change itself; the rest of it is what the target had."""
+        """Whether no CI was expected of the change itself; everything else in the commit was in the target before."""
         now = self.at.now
         return now.waived == known.tested and now.waived_cause == NOT_EXPECTED
 
@@ -126,7 +126,7 @@ class LandedCi:
         await self.at.case.record(ev.LandedUnjudged(self.at.case.task, self.at.case.number, known.merged, why))
 
     async def _judged(self, sha: str) -> tuple[LandedRequest, Finding, tuple[RunFact, ...]]:
-        """Waits. That no run begins is believed when there was time for one."""
+        """Waits. That no run starts is believed only after there was time for one."""
         assert self.at.following is not None
         clock, rules, seen = self.at.tools.clock, self.at.rules, 0
         since, unsure = clock.monotonic(), not rules.required_jobs
@@ -155,7 +155,7 @@ class LandedCi:
             self.at.following.forget(sha)
 
     def _moved(self, known: RequestRef, branch: str) -> list[ev.Event]:
-        """Nothing where that is on record already."""
+        """Nothing where that is already recorded."""
         if self.at.now.commit == known.merged:
             return []
         task, number = self.at.case.task, self.at.case.number
@@ -184,14 +184,14 @@ class LandedCi:
         return events
 
     async def _red(self, known: RequestRef, finding: Finding, runs: tuple[RunFact, ...]) -> None:
-        """It is this task's fault unless a commit below it has the same one: those are judged first."""
+        """The fault is this task's unless a commit below has the same one: those are judged first."""
         sha, most_sec = known.merged, self.at.rules.ci_most_sec
         await self._below_are_judged(sha)
         problem = await self.trouble.red(sha, finding, runs)
         log = log_of(problem)
         culprit = await self.below.culprit(sha, log) if log else ""
         if culprit and await self.below.is_mended(sha, culprit, log, most_sec):
-            await self._stands(known, f"{finding.why}, as below it: {culprit} mended it")
+            await self._stands(known, f"{finding.why}, as below it: {culprit} fixed it")
             return
         problem.before = (
             *self._moved(known, self.at.rules.branch),
@@ -219,7 +219,7 @@ class LandedCi:
         return False
 
     async def tried(self, sha: str, branch: str) -> Failed | None:
-        """What CI says of a commit that the forge's own queue tried and did not merge: a red verdict, or none."""
+        """What CI says of a commit that the forge's merge queue tried and did not merge: a red verdict, or none."""
         tested = self.at.now.commit
         verdict, finding, runs = await self._judged(sha)
         if verdict is not LandedRequest.RED:
@@ -231,5 +231,5 @@ class LandedCi:
 
 
 def log_of(problem: Failed) -> str:
-    """The log kept with a red verdict."""
+    """The log that is kept with a red verdict."""
     return next((event.log for event in problem.before if isinstance(event, ev.CiJudged)), "")

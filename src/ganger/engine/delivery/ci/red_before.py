@@ -1,4 +1,4 @@
-"""What stands in the target without this run, and is red by itself: known once, held against what is red later."""
+"""The target without this run, where it is red: judged once, and compared with what is red later."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class RedBefore:
         self.at, self.trouble, self.repo = at, trouble, at.case.spec.repo
 
     async def same(self, sha: str, finding: Finding, runs: Sequence[RunFact] | None = None) -> TargetVerdict | None:
-        """The red base that has every fault of this red commit, by the same jobs and by their logs; None where there is
-        none, or nothing tells."""
+        """The red base that has every fault of this red commit, by the same jobs and by their logs; None where there
+        is none, or the logs do not show it."""
         base = await self._verdict(sha)
         if base is None or base.verdict != "red" or not {job.name for job in finding.jobs} <= set(base.jobs):
             return None
@@ -31,7 +31,7 @@ class RedBefore:
         return base if found and found <= set(base.faults) else None
 
     async def has_more(self, sha: str, finding: Finding) -> bool:
-        """Whether its logs tell of something that was not wrong before."""
+        """Whether its logs show a fault that was not there before."""
         base = await self._verdict(sha)
         if base is None or base.verdict != "red":
             return False
@@ -46,14 +46,14 @@ class RedBefore:
         await case.record(ev.CiWaived(case.task, case.number, sha, CAUSE, why, base.commit))
 
     async def note(self, sha: str) -> str:
-        """For whoever mends it."""
+        """For the worker that fixes it."""
         base = await self._verdict(sha)
         if base is None or base.verdict != "red":
             return ""
         jobs = one_line(", ".join(base.jobs), 300)
         return (
             f"CI of {self.at.rules.branch} was red before this run's changes came, at {base.commit[:12]}: {jobs} "
-            f"failed. What it found there is yours to fix as well, so that the branch is green. {base.url}".strip()
+            f"failed. Fix those faults as well, so that the branch is green. {base.url}".strip()
         )
 
     async def _verdict(self, sha: str) -> TargetVerdict | None:
@@ -67,7 +67,7 @@ class RedBefore:
             return None
 
     async def _below(self, sha: str) -> str:
-        """What the target held before anything of this run; empty where that is not known any more."""
+        """The target's commit before this run; empty where it is no longer known."""
         state, branch = self.at.case.state, self.at.rules.branch
         base = self.at.now.onto
         if self.at.rules.style == "request":

@@ -1,4 +1,4 @@
-"""CI is run again for a commit: by the forge, or else by a commit of nothing."""
+"""Runs CI again for a commit: by the forge, or else by an empty commit."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class CiAgain:
         self._own_turn = asyncio.Lock()
 
     async def once_more(self, finding: Finding) -> None:
-        """D04: once per cause, so often in all; never on a red run."""
+        """D04: once per cause, up to a total limit; never for a red run."""
         now, cause = self.at.now, await self._cause(finding)
         if finding.ci in (Ci.CANCELLED, Ci.ABSENT) and await self.is_superseded():
             return
@@ -39,7 +39,7 @@ class CiAgain:
             raise self.at.outside("CI never started", self.at.told(why, _WHAT_STARTS_IT))
         used = [one for one in now.retriggered if not is_free(one)]
         if cause in used or len(used) >= self.at.rules.retriggers:
-            done = f"CI was run again for {', '.join(used)} already" if used else "CI is not run again by itself here"
+            done = f"CI was already run again for {', '.join(used)}" if used else "CI is not run again automatically here"
             raise self.at.outside(cause, self.at.told(finding.why, f"look at the job on the forge ({done})"))
         if not await self._rerun_once(self._runs_of(finding), cause):
             await self.empty_commit(cause)
@@ -53,11 +53,11 @@ class CiAgain:
 
     @property
     def stopping(self) -> asyncio.Lock:
-        """Whoever holds it may stop a run, or begin it again."""
+        """The holder of this lock may stop or restart a run."""
         return self._own_turn if self.pushing.train is None else self.pushing.train.rerunning
 
     async def stop_stuck(self, sha: str, finding: Finding, waited_sec: float) -> None:
-        """D14: a run that waits and does not move is stopped once, and begins again as one that was cancelled."""
+        """D14: a run that waits without progress is stopped once, and restarts as a cancelled one."""
         case, rules = self.at.case, self.at.rules
         used = [one for one in self.at.now.retriggered if not is_free(one)]
         async with self.stopping:
@@ -66,7 +66,7 @@ class CiAgain:
             runs = [run for run in self._runs_of(finding) if run.word not in OVER]
             if not any([await self._stop(run) for run in runs]):
                 return
-            why = f"CI has not moved for {waited_sec / 60:.0f} min: {finding.why}; it is stopped, to run again"
+            why = f"CI has not moved for {waited_sec / 60:.0f} min: {finding.why}; stopping it to run it again"
             names = " ".join(run.id for run in runs)
             await case.record(
                 ev.LimitWarned(case.task, case.number, "ci_stuck", why),
@@ -78,21 +78,21 @@ class CiAgain:
         return train is not None and await train.is_superseded(self.at.now.commit)
 
     async def is_superseded(self) -> bool:
-        """Somebody pushed on top of it, so the forge gave its run up or began none: that is no failure of a job. Their
-        tip is no proof of this change; once CI is through with it, a tip of this run's own is pushed."""
+        """Someone pushed on top of it, so the forge cancelled its run or started none: no job failed. Their tip does
+        not prove this change; once CI is finished with it, this run pushes a tip of its own."""
         train = self.pushing.train
         if train is None or not await self.is_superseded_by_others():
             return False
         times = sum(one.startswith(SUPERSEDED) for one in self.at.now.retriggered)
         if times >= _MOST_SUPERSEDED:
-            why = f"{self.at.rules.branch} is pushed to by others faster than CI judges it ({times} times)"
+            why = f"others push to {self.at.rules.branch} faster than CI judges it ({times} times)"
             raise self.at.outside("superseded", self.at.told(why, "push less often there, or give this run a branch"))
         await self._others_judged(await train.tip())
         await self.empty_commit(f"{SUPERSEDED}{times + 1}")
         return True
 
     async def _others_judged(self, tip: str) -> None:
-        """A push on top of theirs would take their run away."""
+        """A push on top of their commit could cancel their run."""
         following, clock = self.at.following, self.at.tools.clock
         assert following is not None
         since, seen = clock.monotonic(), 0
@@ -108,7 +108,7 @@ class CiAgain:
             following.forget(tip)
 
     async def empty_commit(self, cause: str) -> None:
-        """CI runs again with another commit: of nothing, where nothing else waits to be pushed."""
+        """CI runs again with another commit: an empty one, where nothing else waits to be pushed."""
         task, number = self.at.case.task, self.at.case.number
         self.at.require_open_chain()
         if self.pushing.train is not None:
@@ -120,12 +120,12 @@ class CiAgain:
         await self.at.case.record(ev.Retriggered(task, number, self.at.now.commit, cause, NEW_TIP))
 
     def _runs_of(self, finding: Finding) -> list[RunFact]:
-        """Every run that has one of the jobs which explain it; the newest where a job is in none."""
+        """Every run with one of the jobs that explain the finding; the newest run where a job belongs to none."""
         runs = chosen(self.at.now.commit, self.at.now.runs, self.at.rules.events)
         return [run for run in runs if set(finding.jobs).intersection(run.jobs)] or runs[-1:]
 
     async def _rerun_once(self, runs: Sequence[RunFact], cause: str) -> bool:
-        """Several tasks can have one tip: the first of them asks for its runs, the others take note."""
+        """Several tasks can share one tip: the first of them requests its runs, the others record that."""
         train = self.pushing.train
         if train is None:
             return await self._rerun(runs, cause)
@@ -139,7 +139,7 @@ class CiAgain:
             return True
 
     async def _rerun(self, runs: Sequence[RunFact], cause: str, *, asked: bool = False) -> bool:
-        """Whether the forge runs them again. `asked`: that is on record already."""
+        """Whether the forge runs them again. `asked`: the request is already recorded."""
         case, sha = self.at.case, self.at.now.commit
         if runs and not asked:
             names = " ".join(run.id for run in runs)
@@ -162,7 +162,7 @@ class CiAgain:
         return await self.at.sending.patiently(self.at.case.task, lambda: call(forge.rerun(run)), self.at.rules.ci_sec)
 
     async def finish_retrigger(self) -> None:
-        """An earlier lead wanted CI to run again, and nobody knows whether it does."""
+        """An earlier lead requested CI to run again, and whether it does is unknown."""
         now = self.at.now
         wanted = now.retrigger
         if wanted is not None and wanted.how == "rerun" and wanted.sha == now.commit:
@@ -176,7 +176,7 @@ class CiAgain:
             await self._again_for_mend(cause)
 
     async def _look_at_rerun(self, names: str, cause: str) -> None:
-        """Only the forge knows which of them run again, so it is waited for."""
+        """Only the forge knows which of them run again, so its answer is waited for."""
         assert self.at.following is not None
         sha, known = self.at.now.commit, {run.id: run for run in self.at.now.runs}
         self.at.following.begin(sha)
@@ -206,7 +206,7 @@ class CiAgain:
         return look
 
     def _mends_nothing(self) -> bool:
-        """CI was red, and a worker found nothing to change: perhaps it was not the code."""
+        """CI was red, and a worker found nothing to change: the code may not be the cause."""
         return self.at.now.fixing and self.at.now.pushed == self.at.now.commit
 
     async def _again_for_mend(self, cause: str) -> None:

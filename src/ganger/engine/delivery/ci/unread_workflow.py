@@ -1,4 +1,4 @@
-"""A workflow that the forge cannot read: whose fault that is, and what is asked where it is nobody's here."""
+"""A workflow that the forge cannot read: which task is at fault, and what a person is asked where none is."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ganger.engine.delivery.ci.wait import NEVER_STARTED
 from ganger.engine.delivery.context import DeliveryContext
 from ganger.engine.resources.run_resources import one_line
 
-_THEN = "no worker is paid for it: correct that file on {branch}"
+_THEN = "no worker can fix it: correct that file on {branch}"
 
 
 class UnreadWorkflow:
@@ -22,7 +22,7 @@ class UnreadWorkflow:
         self.at, self.trouble, self.culprits = at, trouble, culprits
 
     async def is_nobodys(self, sha: str, finding: Finding) -> bool:
-        """Whether CI is red by a workflow that no change of this run touched."""
+        """Whether CI is red because of a workflow that no change of this run touched."""
         if finding.ci is not Ci.RED:
             return False
         if finding.cause != UNREAD and not await self.trouble.is_of_workflow(sha, finding, self.at.now.runs):
@@ -30,28 +30,28 @@ class UnreadWorkflow:
         return not any([await self._touched(commits, finding.why) for commits in (await self._suspects(sha)).values()])
 
     async def hides(self, sha: str, finding: Finding) -> Finding | None:
-        """Gitea shows nothing of a workflow that it cannot read: no run begins. So where a change of this run touched
-        one, that is what is red."""
+        """Gitea shows nothing of a workflow that it cannot read: no run starts. So where a change of this run touched
+        one, that change is at fault."""
         if finding.cause != NEVER_STARTED:
             return None
         for name, commits in (await self._suspects(sha)).items():
             if not (files := await self._touched(commits)):
                 continue
             if self.culprits is not None:
-                await self.culprits.blame(sha, name, f"no run began, and it changed {files[0]}")
+                await self.culprits.blame(sha, name, f"no run started, and it changed {files[0]}")
             why = (
-                f"no run of CI began for {sha[:12]}, and {files[0]} was changed: the forge cannot read it, or runs none"
+                f"no CI run started for {sha[:12]}, and {files[0]} was changed: the forge cannot read it, or runs none"
             )
             return Finding(Ci.RED, why, (JobFact(files[0], Word.FAILURE, "no run began", UNREAD),), cause=UNREAD)
         return None
 
     async def _touched(self, commits: Sequence[str], told: str = "") -> list[str]:
-        """Files of CI that these commits changed."""
+        """CI files that these commits changed."""
         files = [path for commit in commits for path in await self.at.sending.repository.files_of(commit)]
         return ci_files(files, told)
 
     async def _suspects(self, sha: str) -> Mapping[str, Sequence[str]]:
-        """What the tasks of this run brought into `sha` and CI has not called green."""
+        """This run's commits in `sha` that CI has not judged green."""
         if self.culprits is None:
             return {self.at.case.task: self.at.now.merges}
         return await self.culprits.unproved(sha)

@@ -1,4 +1,4 @@
-"""Waits for what CI says of one pushed commit, until time alone brings nothing else or time is over."""
+"""Waits for what CI says of one pushed commit, until the finding is final or the time limit is reached."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ Unstick = Callable[[str, Finding, float], Awaitable[None]]
 
 class CiWaiting:
     def __init__(self, at: DeliveryContext, expected: ExpectedCi, unstick: Unstick) -> None:
-        """`unstick` is told of CI that waits and does not move: the commit, what was found, and for how long."""
+        """`unstick` is called when CI waits without progress: with the commit, the finding, and for how long."""
         self.at, self.expected, self.unstick = at, expected, unstick
         self._since, self._early = ("", 0.0, 0.0), 0
         self._moved: tuple[object, float] = ((), 0.0)
 
     async def settled(self, sha: str) -> Finding:
-        """Waits until time alone does not bring another finding, or it is over time."""
+        """Waits until the finding is final or the time limit is reached."""
         assert self.at.following is not None
         seen, late, green, self._early = 0, -1, -1, 0
         title = (await self.at.sending.repository.message(sha)).partition("\n")[0].strip()
@@ -52,10 +52,10 @@ class CiWaiting:
                 await self._mind_stuck(sha, runs, finding)
             unsure = finding.ci is Ci.GREEN and not self.at.rules.required_jobs
             if not look.looks:
-                # What an earlier lead saw may have changed since: it is no finding before it was looked at once.
+                # What an earlier lead saw may have changed since: it counts only after one new look.
                 pass
             elif unsure and green < 0:
-                # Nothing says which workflows there are: another may begin a moment later.
+                # The number of workflows is unknown: another may start a moment later.
                 green = look.looks
                 self.at.following.nudge()
             elif finding.ci not in UNSETTLED and not (unsure and look.looks <= green):
@@ -66,7 +66,7 @@ class CiWaiting:
             late = over
 
     async def _mind_stuck(self, sha: str, runs: Sequence[RunFact], finding: Finding) -> None:
-        """Whether anything moved since the last look; what only waits for `ci_sec` is stuck."""
+        """Whether anything moved since the last look; CI that only waits for `ci_sec` is stuck."""
         now, stand = self.at.tools.clock.monotonic(), (sha, self.at.now.pushed_at, *map(_stand, runs))
         if stand != self._moved[0] or finding.ci is not Ci.WAITING or not runs:
             self._moved = (stand, now)
@@ -77,8 +77,8 @@ class CiWaiting:
             await self.unstick(sha, finding, waited)
 
     def _unless_early(self, finding: Finding, look: CiLook) -> Finding:
-        """Runs of one push do not all appear at once: what only misses a job is believed when there was time for it,
-        and a look after that."""
+        """Runs of one push do not all appear at once: a missing job is believed only after there was time for it, and
+        one more look."""
         if not finding.jobs or any(job.reason != MISSING_JOB for job in finding.jobs):
             return finding
         if self._spent_sec() < self.at.rules.appear_sec:
@@ -86,7 +86,7 @@ class CiWaiting:
         return finding if look.looks > self._early else replace(finding, ci=Ci.WAITING, why=f"{finding.why} so far")
 
     def _wait_sec(self) -> float:
-        """Until the next moment at which time itself says something."""
+        """Seconds until the next deadline that changes the finding."""
         spent = self._spent_sec()
         rules = self.at.rules
         moments = (rules.appear_sec, rules.ci_warn_sec, rules.ci_sec, rules.ci_most_sec)
@@ -94,7 +94,7 @@ class CiWaiting:
         return max(_SOONEST_SEC, min([_HEED_SEC, self.at.outlet.poll_most_sec, *ahead]))
 
     def _spent_sec(self) -> float:
-        """Since the push, or since CI was asked to run again. A clock that is set meanwhile changes nothing."""
+        """Since the push, or since CI was asked to run again. Setting the clock meanwhile changes nothing."""
         clock, pushed_at = self.at.tools.clock, self.at.now.pushed_at
         if self._since[0] != pushed_at:
             self._since = (pushed_at, clock.monotonic(), max(0.0, clock.now() - unix_time(pushed_at)))
@@ -123,8 +123,8 @@ class CiWaiting:
         )
 
     async def _mind_time(self, sha: str, look: CiLook, finding: Finding, late: int, *, begun: bool) -> int | Finding:
-        """D14: CI is looked at once more before its time counts as over, and goes on while it is at work. `begun`:
-        what was asked to run again does."""
+        """D14: CI is looked at again before its time counts as over, and continues while it makes progress. `begun`:
+        the requested rerun has started."""
         spent, rules, task, number = self._spent_sec(), self.at.rules, self.at.case.task, self.at.case.number
         absent = (finding.ci is Ci.ABSENT or not begun) and spent >= rules.appear_sec
         if not absent and spent < rules.ci_most_sec:
@@ -135,26 +135,26 @@ class CiWaiting:
             self.at.following.nudge()
             return look.looks
         if look.looks <= late:
-            # A forge that does not answer has not said that there is no run.
+            # A forge that does not answer does not say that there is no run.
             if spent >= 2 * rules.ci_most_sec:
                 raise self.at.outside("forge unreachable", "the forge did not answer")
             return late
         if absent:
             return self._never_started(sha)
         minutes = rules.ci_most_sec / 60
-        why = f"CI of {sha[:12]} is not through after {minutes:.0f} min: {finding.why}"
+        why = f"CI of {sha[:12]} is not finished after {minutes:.0f} min: {finding.why}"
         await self.at.case.record(ev.LimitWarned(task, number, "ci_most_sec", why))
         raise self.at.outside("CI stuck", self.at.told(why, "see what CI waits for: a runner, an approval?"))
 
     async def _warn(self, spent: float, finding: Finding) -> None:
-        """Once each, whoever leads."""
+        """Once each, across all leads."""
         task, number, rules = self.at.case.task, self.at.case.number, self.at.rules
         if spent >= rules.ci_warn_sec and not self._was_warned("ci_warn_sec"):
             text = f"CI has taken {spent / 60:.0f} min: {finding.why}"
             await self.at.case.record(ev.LimitWarned(task, number, "ci_warn_sec", text))
         if spent >= rules.ci_sec and not self._was_warned("ci_sec"):
             until = round(unix_time(self.at.now.pushed_at) + rules.ci_most_sec, 3)
-            why = f"CI has taken {spent / 60:.0f} min and goes on: {finding.why}"
+            why = f"CI has taken {spent / 60:.0f} min and continues: {finding.why}"
             await self.at.case.record(ev.LimitExtended(task, number, "ci_sec", until, why))
 
     def _was_warned(self, limit: str) -> bool:
@@ -165,11 +165,11 @@ class CiWaiting:
         return False
 
     def _never_started(self, sha: str) -> Finding:
-        """A push of what was there already starts no run, so one is started; and so it is once a person has seen to it
-        that CI can start. Else another push is nobody's cure (D05)."""
+        """A push of what is already there starts no run, so one is requested; the same after a person has made sure
+        that CI can start. Otherwise another push does not help (D05)."""
         own = [fact.what for fact in self.at.now.facts if fact.commit == sha]
         if TAKEN_UP in own or any(what.startswith("found on") for what in own):
-            return Finding(Ci.ABSENT, f"no run began for {sha[:12]}, which was on the remote before", cause=NO_RUN)
+            return Finding(Ci.ABSENT, f"no run started for {sha[:12]}, which was on the remote before", cause=NO_RUN)
         return Finding(Ci.ABSENT, f"CI never started for {sha[:12]} on {self.at.now.branch}", cause=NEVER_STARTED)
 
 
@@ -178,5 +178,5 @@ def _stand(run: RunFact) -> object:
 
 
 def _held(run: RunFact) -> RunFact:
-    """One that still tells how it was before it was asked to run again: nothing is known of it yet."""
+    """A run that still shows its state from before the rerun request: nothing is known of it yet."""
     return replace(run, word=Word.WAITING, raw="", reason="", jobs=(), asked="")

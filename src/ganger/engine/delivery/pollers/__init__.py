@@ -1,1 +1,1 @@
-"""What is asked of remotes and forges again and again, for all that wait."""
+"""Polls remotes and forges on behalf of all tasks that wait."""

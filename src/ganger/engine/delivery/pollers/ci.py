@@ -1,6 +1,6 @@
-"""One repository's CI, followed for everybody who waits for it: one list of runs per look, however many wait.
+"""Polls one repository's CI for all who wait for it: one list of runs per look, however many wait.
 
-A run's jobs are asked for when the run's own state has changed, and again while it is over and they are not.
+A run's jobs are requested when the run's own state has changed, and again while it is over and they are not.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _LOOK_SEC = 0.5
 
 @dataclass(slots=True)
 class _Watched:
-    """What is known of one commit. `looks` counts the looks that were answered since somebody began to wait,
-    `followers` those who have not said yet that they are through with it."""
+    """What is known of one commit. `looks` counts the answered looks since the first follower began to wait,
+    `followers` those who still follow it."""
 
     runs: dict[str, RunFact]
     looks: int = 0
@@ -37,7 +37,7 @@ class _Watched:
 
 @dataclass(frozen=True, slots=True)
 class CiLook:
-    """What CI says of a commit after so many looks. `trouble` is why nothing could be asked."""
+    """What CI says of a commit after that many looks. `trouble` is why CI could not be asked."""
 
     runs: tuple[RunFact, ...]
     looks: int
@@ -54,7 +54,8 @@ class CiPoller:
         self._stopped = False
 
     def begin(self, sha: str, known: Iterable[RunFact] = ()) -> None:
-        """Somebody follows this commit from now on, until they `forget` it. `known` is what an earlier lead saw."""
+        """Follows this commit for one more caller, until that caller calls `forget`. `known` is what an earlier lead
+        saw."""
         self._of(sha, known).followers += 1
         self._nudged.set()
 
@@ -79,14 +80,15 @@ class CiPoller:
         return self._watched[sha]
 
     def forget(self, sha: str) -> None:
-        """It is judged, or another commit took its place. Two tasks can have one commit: the last one ends it."""
+        """Call it once the commit is judged or replaced. Two tasks can share one commit: the last one ends the
+        polling."""
         watched = self._watched[sha]
         watched.followers -= 1
         if watched.followers < 1:
             del self._watched[sha]
 
     def nudge(self) -> None:
-        """Somebody says that there is news; it is looked for, not believed."""
+        """A hint that there is news; it triggers a look and is not taken as a fact."""
         self._nudged.set()
 
     def stop(self) -> None:
@@ -109,7 +111,7 @@ class CiPoller:
                     async with asyncio.timeout(pause - at_least):
                         await self._nudged.wait()
         except Stopped:
-            # Who waits here is told so by `stop`.
+            # `stop` informs those who wait here.
             pass
         finally:
             self._work = None
@@ -120,7 +122,7 @@ class CiPoller:
             await asyncio.sleep(min(left, _LOOK_SEC))
 
     async def _once(self) -> tuple[bool, float]:
-        """Whether anything changed, and how long nothing may be asked."""
+        """Whether anything changed, and how long to wait before the next request."""
         before = dict(self._watched)
         try:
             rows = await self.forge.runs(sorted(before))
@@ -129,7 +131,7 @@ class CiPoller:
                 mine = [row for row in rows if row.sha == sha]
                 changed = await self._take(watched, mine, alone=len(before) == 1) or changed
         except ForgeLimited as limited:
-            # It will answer, so there is no trouble; but it has not said anything yet.
+            # It will answer later, so this is no trouble, but no look was answered yet.
             self._tell(before, None, answered=False)
             return False, max(0.0, limited.until - self._clock.now())
         except ForgeUnreachable as unreachable:
@@ -152,7 +154,7 @@ class CiPoller:
                 changed = True
             watched.runs[row.id] = run
         if alone:
-            # The list was of this commit alone, so what is not in it may have been deleted.
+            # The list was of this commit alone, so a run that is missing in it may have been deleted.
             for name in watched.runs.keys() - {row.id for row in rows}:
                 if (await self.forge.jobs(watched.runs[name])).reason == ABSENT:
                     del watched.runs[name]

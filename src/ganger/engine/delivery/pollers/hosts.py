@@ -1,7 +1,7 @@
-"""Hosts that are away, or refuse the token: whoever needs one waits here; one call at a time sees if it is back.
+"""Hosts that do not answer or refuse the token: tasks that need one wait here, and one call at a time checks it.
 
-What is known of them is recorded, so a new lead and every screen know it too. Dying at any point is harmless: a host
-that is not in trouble any more answers the next lead's first try.
+What is known of them is recorded, so a new lead and every screen know it too. A lead that dies at any point does no
+harm: a host that has recovered answers the next lead's first try.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from ganger.errors import ForgeDenied, GangerError, HostError
 Spawn = Callable[[Coroutine[object, object, None]], asyncio.Task[None]]
 Probe = Callable[[], Awaitable[object]]
 _LOOK_SEC = 0.2
-# Trouble that comes back within this is the same one.
+# Trouble that returns within this time is the same trouble.
 _QUIET_SEC = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class HostPatience:
-    """Of whom: after `ask_sec` a person is asked, after `most_sec` nobody leads the task until the host is back."""
+    """How long a task waits: after `ask_sec` a person is asked, after `most_sec` the task is parked until the host is
+    back."""
 
     task: str
     heed: Callable[[], None]
@@ -50,11 +51,11 @@ class HostWatch:
         self._tries: dict[str, int] = {}
         self._last: dict[str, float] = {}
         self._stopped = False
-        # What follows from the state is found and recorded in one piece: two at once would say it twice.
+        # What follows from the state is computed and recorded in one step: two at once would record it twice.
         self._telling = asyncio.Lock()
 
     async def recover(self, outlets: Iterable[DeliveryTarget]) -> None:
-        """Settings may have changed since an earlier lead met trouble, and who waited may be through."""
+        """Settings may have changed since an earlier lead met trouble, and the tasks that waited may be finished."""
         used = [host for outlet in outlets for host in outlet.hosts]
         await self._tell(lambda: nobody_s(self._state, used))
 
@@ -64,7 +65,7 @@ class HostWatch:
     async def while_answered(
         self, outlet: DeliveryTarget, of: HostPatience, work: Callable[[], Awaitable[None]]
     ) -> None:
-        """Does the work again from its ledger each time its host is back. Raises Waits where patience is over."""
+        """Does the work again from its ledger each time its host is back. Raises Waits at the time limit."""
         began: float | None = None
         while True:
             began = await self._until_back(outlet, of, began)
@@ -79,7 +80,7 @@ class HostWatch:
                 await self._met(outlet, of, trouble)
 
     async def _met(self, outlet: DeliveryTarget, of: HostPatience, trouble: HostError) -> None:
-        """A task met it; who else does may have said so already."""
+        """A task met this trouble; another task may have reported it already."""
         self._know(outlet, of.branch)
         async with self._telling:
             known = self._state.hosts.get(trouble.host)
@@ -89,7 +90,7 @@ class HostWatch:
             await self._ask(trouble.host, trouble.hint)
 
     def _know(self, outlet: DeliveryTarget, branch: str) -> None:
-        """How each host of this outlet is asked whether it is back."""
+        """How to check whether each host of this outlet is back."""
         remote, forge, most = outlet.remote, outlet.forge, max(outlet.poll_most_sec, _LOOK_SEC)
         if remote.host:
             self._probes.setdefault((remote.host, "git"), (lambda: remote.head(branch), most))
@@ -99,7 +100,7 @@ class HostWatch:
             self._probes.setdefault((forge.host, "api"), (forge.knock, most))
 
     def _pause_of(self, host: str, way: str) -> float:
-        """Longer with each try that failed, also where the host seemed to be back in between."""
+        """Longer with each failed try, even where the host seemed to be back in between."""
         now = self._clock.monotonic()
         quiet = now - self._last.get(host, now) > 2 * _QUIET_SEC
         self._tries[host] = 0 if quiet else self._tries.get(host, -1) + 1
@@ -127,7 +128,7 @@ class HostWatch:
     # --- waiting ----------------------------------------------------------------------------------------------------
 
     async def _until_back(self, outlet: DeliveryTarget, of: HostPatience, began: float | None) -> float | None:
-        """When it began to wait for trouble that is not over for long; None where there was none."""
+        """Since when it waits for trouble that is ongoing or ended only recently; None where there is none."""
         self._know(outlet, of.branch)
         while host := is_away(self._state, outlet.hosts):
             began = self._clock.monotonic() if began is None else began
@@ -143,24 +144,24 @@ class HostWatch:
             most = of.ask_sec if trouble.kind == DENIED else of.most_sec
             if self._clock.monotonic() - began >= most:
                 await self._ask(host)
-                raise Waits(BlockReason.EXTERNAL, f"{told(host, trouble)}; it goes on when that is over")
+                raise Waits(BlockReason.EXTERNAL, f"{told(host, trouble)}; it continues when that is over")
             of.heed()
             await asyncio.sleep(_LOOK_SEC)
         return began
 
     async def _look_after(self, host: str) -> None:
-        """Somebody must see whether it is back, by every way it was asked in vain."""
+        """Checks whether it is back, by every kind of call that failed."""
         for way in self._state.hosts[host].ways:
             key = (host, way)
             if key not in self._probes:
-                # An earlier lead asked by it, and nobody does now.
+                # An earlier lead used this kind of call, and none does now.
                 await self._back(host, way)
             elif key not in self._at_work and not self._stopped:
                 self._at_work.add(key)
                 self._spawn(self._probe(*key))
 
     async def _probe(self, host: str, way: str) -> None:
-        """Until it is back by this way."""
+        """Waits until this kind of call succeeds."""
         try:
             while not self._over():
                 known = self._state.hosts.get(host)
@@ -171,7 +172,7 @@ class HostWatch:
                     continue
                 await self._try(host, way)
         except Stopped:
-            # Whoever waits is told so at its own gate.
+            # Each task that waits learns of it at its own gate.
             pass
         finally:
             self._at_work.discard((host, way))
@@ -187,7 +188,7 @@ class HostWatch:
                     await self._ask(host, trouble.hint)
                 return
         except GangerError:
-            # Whatever it says, it says something.
+            # Any answer at all shows that the host answers.
             pass
         if not self._over():
             await self._back(host, way)

@@ -1,4 +1,4 @@
-"""How often forges are asked: counted by minutes, and kept in a file for whoever looks at the run from outside."""
+"""Requests to forges, counted per minute and kept in a file for screens outside of the run."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ForgePace:
         self._over.set()
 
     def note(self) -> None:
-        """Written where it changed; nobody's work depends on it."""
+        """Writes the file where a count changed; no work depends on it."""
         now, counts = self._clock.monotonic(), dict[str, dict[str, int]]()
         for repo, forge in self._forges.items():
             per_minute = self._per_minute(repo, forge.calls, now)

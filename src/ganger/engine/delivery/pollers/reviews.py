@@ -1,5 +1,5 @@
-"""What people say on the forge of changes that await their word: one look for all of a repository's, while a lead is
-there. What they say counts as if they had said it here."""
+"""Polls the reviews on the forge of changes that await one: one look for a whole repository while a lead runs. A
+review there counts like an answer given here."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ganger.ports.forge import Forge, Request
 
 _SLOWER = 1.5
 _LOOK_SEC = 0.2
-# A lead that has nothing else to do asks once more, and does not wait long for the answer.
+# A lead that has nothing else to do asks again, and does not wait long for the answer.
 _LAST_LOOK_SEC = 15.0
 
 
@@ -46,7 +46,7 @@ class ReviewWatch:
         tools.journal.listeners.append(self._on_event)
 
     def _on_event(self, recorded: ev.Recorded) -> None:
-        """Keeps the list of those who may wait: looking through all tasks would take longer with each of them."""
+        """Keeps the list of tasks that may wait: going through all tasks would take longer with each one."""
         event = recorded.event
         if isinstance(event, ev.ReviewAsked) and self._tools.journal.state.specs[event.task].repo == self._repo:
             self._asked.add(event.task)
@@ -54,7 +54,7 @@ class ReviewWatch:
             self._nudged.set()
 
     async def run(self) -> None:
-        """Nothing is asked while nobody waits."""
+        """Sends no request while no task waits."""
         pause = 0.0
         with contextlib.suppress(Stopped):
             while not self._stopped:
@@ -68,7 +68,7 @@ class ReviewWatch:
                 pause = self._outlet.poll_sec if changed or not pause else slower
                 at_least = max(at_least, self._outlet.poll_sec)
                 await self._rest(at_least)
-                # News shorten the wait, but a flood of them brings no more looks than the pace allows.
+                # A nudge shortens the wait, but a flood of them brings no more looks than the pace allows.
                 await self._rest(pause - at_least, heeds_news=True)
 
     def nudge(self) -> None:
@@ -79,7 +79,7 @@ class ReviewWatch:
         self._nudged.set()
 
     async def look_once_more(self) -> None:
-        """Before a lead ends because only people can go on."""
+        """Called before a lead ends because only people can continue."""
         if self._waiting():
             with contextlib.suppress(TimeoutError, Stopped):
                 async with asyncio.timeout(_LAST_LOOK_SEC):
@@ -91,8 +91,8 @@ class ReviewWatch:
         return [name for name in sorted(self._asked) if awaits_people(state, name) and has_request(state.tasks[name])]
 
     async def _look_gently(self) -> tuple[bool, float]:
-        """Whether anything changed, and how long nothing may be asked. A forge that does not answer is asked later:
-        everybody can still say it here."""
+        """Whether anything changed, and how long to wait before the next request. A forge that does not answer is
+        asked later: people can still answer here."""
         changed = False
         if is_away(self._tools.journal.state, [self.forge.host]):
             return False, self._outlet.poll_sec
@@ -128,7 +128,8 @@ class ReviewWatch:
             return bool(events)
 
     def _is_turn(self, name: str) -> bool:
-        """At every other look the request itself is asked for, as a merge by hand approves: it is one more request."""
+        """Every other look also fetches the change request, because a merge by hand approves it: that costs one more
+        call."""
         self._looks[name] = self._looks.get(name, -1) + 1
         return self._looks[name] % 2 == 0
 
@@ -138,7 +139,7 @@ class ReviewWatch:
         return known if known is not None and known.number == ref.number else None
 
     async def _is_other(self, name: str, commit: str, known: Request | None) -> bool:
-        """Whether there is nothing to review any more: a forge may be late to tell, so git is asked too."""
+        """Whether nothing is left to review: a forge may report that late, so git is asked too."""
         if known is not None and known.head == commit and (known.state == "open" or known.merged):
             return False
         if known is None or known.merged or known.state != "open":
@@ -155,7 +156,7 @@ class ReviewWatch:
         return Request(ref.number, ref.url, ref.branch, ref.into, head=commit)
 
     async def said(self, name: str, commit: str) -> ReviewSaid:
-        """What all that was said of the task's request comes to for this commit. One request, and one more for each
+        """The outcome for this commit of all reviews of the task's change request. One call, and one more for each
         review that asks for changes."""
         reviews = await self.forge.reviews(self._request(name, commit))
         shown = [self._shown(review) for review in reviews]
@@ -163,19 +164,19 @@ class ReviewWatch:
         return said_of(shown, commit, same=same, heeded=self._delivery(name).heeded, needed=max(1, await self.needed()))
 
     def _alike(self, name: str, commit: str) -> set[str]:
-        """Earlier commits that it differs from by what its target had meanwhile."""
+        """Earlier commits that differ from it only by what its target received meanwhile."""
         now = self._delivery(name)
         return set(now.request.alike) if now.request is not None and now.commit == commit else set()
 
     async def needed(self) -> int:
-        """How many approvals the forge wants before it merges, where it is to merge by itself."""
+        """How many approvals the forge requires before it merges, where Ganger merges."""
         if self._needed is None:
             rules = self._tools.journal.state.repos.get(self._repo, NO_RULES)
             self._needed = await self._approvals(rules.branch) if rules.auto_merge else 0
         return self._needed
 
     async def _approvals(self, branch: str) -> int:
-        """A token that may not see what a branch asks for may well be good for all the rest."""
+        """A token that may not read a branch's rules may be enough for everything else."""
         try:
             return (await self.forge.branch_rules(branch)).approvals
         except ForgeDenied as denied:
@@ -184,7 +185,7 @@ class ReviewWatch:
             return 0
 
     def _shown(self, review: Review) -> Review:
-        """As it goes into a prompt and the record."""
+        """The text as it goes into a prompt and the journal."""
         remarks = tuple(Remark(self._harmless(one.path), one.line, self._harmless(one.text)) for one in review.remarks)
         return replace(review, text=self._harmless(review.text), remarks=remarks)
 
@@ -192,7 +193,7 @@ class ReviewWatch:
         return neutralise(self._outlet.mask(text)[0])
 
     async def _same_files(self, commit: str, others: Collection[str]) -> set[str]:
-        """Those of other commits that show the same files: an empty commit takes no approval away."""
+        """Reviews of other commits with the same files: an empty commit invalidates no approval."""
         known = {one for one in others if one and one != commit and await self._repository.has(one)}
         if not known:
             return set()

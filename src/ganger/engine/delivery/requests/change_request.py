@@ -1,4 +1,4 @@
-"""A task's change request: that there is exactly one, what it says, and when people may look at it."""
+"""A task's change request: there is exactly one; what it says, and when people may review it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class RequestText:
         return masked
 
     async def renew(self, forge: Forge, request: RequestRef) -> None:
-        """Whoever died after it was written and before that was on record finds it written, and writes nothing."""
+        """After a death between the write and its record, the text is found written, and nothing is written again."""
         case, commit = self.case, self.sending.delivery(self.case.task).commit
         if not request.number or request.shows == commit or request.merged:
             return
@@ -60,7 +60,7 @@ class RequestText:
         await forge.update_request(_at_forge(request, commit), wanted)
         changed = ev.RequestChanged(case.task, case.number, request.number, "rewritten", commit, wanted.title)
         if wanted.title != title:
-            # It is somebody's own title, and stays that.
+            # Someone chose this title, and it stays.
             changed = ev.RequestChanged(case.task, case.number, request.number, "rewritten", commit, request.title)
         await case.record(changed)
 
@@ -73,7 +73,7 @@ T = TypeVar("T")
 
 
 class Requesting:
-    """Does nothing where the repository's changes go to its branch at once."""
+    """Does nothing where the repository's changes are pushed straight to its branch."""
 
     def __init__(self, case: RunningAttempt, sending: PushQueue) -> None:
         self.case, self.sending, self.outlet = case, sending, sending.outlet
@@ -86,14 +86,14 @@ class Requesting:
 
     @property
     def wanted(self) -> bool:
-        """Where nothing was changed there is nothing to be asked for, but for what is asked for already."""
+        """Without a change there is nothing to request, except for a request that is already open."""
         known, change = self.now.request, self.case.now.change
         if self.rules.style != "request" or self.outlet.forge is None:
             return False
         return (known is not None and bool(known.number)) or (change is not None and change.commit != change.base)
 
     async def open(self) -> None:
-        """Intent, effect, outcome; the forge finds one that is there already by its branch."""
+        """Intent, effect, outcome; the forge finds an existing request by its branch."""
         if not self.wanted or self.outlet.forge is None:
             return
         case, now = self.case, self.now
@@ -111,8 +111,8 @@ class Requesting:
             await self.renew()
 
     async def renew(self) -> None:
-        """Its text tells of the commit that is there. Also where it was found: whoever opened it may have died before
-        its labels were there."""
+        """Its text names the current commit. Also written where the request was found: its opener may have died before
+        setting the labels."""
         forge, request = self.outlet.forge, self.now.request
         if forge is not None and request is not None:
             await self._patiently(lambda: self.text.renew(forge, request))
@@ -122,7 +122,7 @@ class Requesting:
         return await self.sending.patiently(self.case.task, lambda: gate.unless_stopped(call()), self.rules.ci_sec)
 
     async def ready(self) -> None:
-        """CI is green: people may look at it."""
+        """CI is green: people may review it."""
         request, forge = self.now.request, self.outlet.forge
         if forge is None or request is None or not request.number or not request.draft:
             return

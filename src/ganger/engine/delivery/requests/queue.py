@@ -1,4 +1,4 @@
-"""Who of one repository has its change request brought up to date, tested and merged: one after the other."""
+"""The queue of one repository's change requests: brought up to date, tested and merged one after the other."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _LOOK_SEC = 0.2
 
 
 class RequestLine:
-    """`rules` are the forge's own, once it was asked. Who waits is ready; dying here is harmless, as a new lead's line
-    begins empty and the ledger tells who was brought up to date already."""
+    """`rules` are the forge's own, once fetched. Every request that waits here is ready. A lead that dies here does no
+    harm: the next lead's line starts empty, and the ledger shows which requests were already brought up to date."""
 
     def __init__(self, state: RunState, gate: StopGuard) -> None:
         self.state, self._gate = state, gate
@@ -27,10 +27,10 @@ class RequestLine:
 
     @contextlib.asynccontextmanager
     async def turn(self, task: str, waits: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
-        """`waits` is called once where others go first."""
+        """`waits` is called once when others go first."""
         self._waiting.add(task)
         try:
-            # Those that become ready in one moment are all here before one of them is chosen.
+            # Requests that become ready at the same moment all join before one of them is chosen.
             await asyncio.sleep(0)
             if not self._is_next(task):
                 await waits()

@@ -1,4 +1,4 @@
-"""What people said on the forge of one change, asked before it goes on: they may have said it long before."""
+"""Reviews of one change on the forge, read before its delivery continues: they may be older than the wait for them."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ class ForgeReviewing:
         return self.reviewing.of == PERSON and self.reviewing.when == "after"
 
     async def before_review(self) -> None:
-        """Where a person is to be asked, they may have answered already."""
+        """Before a person is asked, they may have answered already."""
         if self._by_person:
             await self._heed()
 
     async def after_review(self) -> None:
-        """An agent's approval, or none, does not outvote people on the forge."""
+        """An agent's approval, or the lack of one, does not outvote people on the forge."""
         if not self._by_person:
             await self._heed()
 
     async def once_more(self) -> None:
-        """Others were merged first, and people may have spoken meanwhile."""
+        """Others were merged first, and people may have reviewed it meanwhile."""
         await self._heed()
 
     async def _heed(self) -> None:
-        """Who asks for changes is heard by the one who watches for all: it sends back what waits."""
+        """The repository's review poller handles requested changes: it sends the waiting task back."""
         now, watch, task = self.at.now, self.at.reviews, self.at.case.task
         if watch is None or now.request is None or not now.request.number or now.request.merged:
             return
@@ -52,12 +52,12 @@ class ForgeReviewing:
             raise Waits(BlockReason.AWAITING_REVIEW, f"{said.who} asks for changes on the forge ({said.url})")
         if said.opinion is Opinion.HELD and not self._is_approved_here(commit):
             why = f"{said.who} asked for changes on the forge and has not looked again"
-            await self._wait(commit, why, f"{why}: an approval or a dismissal there, or ganger approve {task}, goes on")
+            await self._wait(commit, why, f"{why}: to continue, approve or dismiss it there, or run ganger approve {task}")
         if said.opinion is Opinion.APPROVED and (self._by_person or needed):
             await self._approve(commit, said)
         elif said.approvals < needed:
             why = too_few(commit, said.approvals, needed)
-            await self._wait(commit, why, f"{why}; only people there can give them")
+            await self._wait(commit, why, f"{why}; only people can give them, on the forge")
 
     def _is_approved_here(self, commit: str) -> bool:
         now = self.at.now

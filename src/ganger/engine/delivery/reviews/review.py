@@ -35,7 +35,7 @@ class Reviewing:
         return self.rules.review_when if self.rules.delivers else "before"
 
     async def require(self, commit: str, *, when: str) -> None:
-        """Raises Waits until `commit` is approved, Failed when it is sent back."""
+        """Raises Waits while `commit` is not approved, Failed when it is sent back."""
         if not self.of or when != self.when:
             return
         known, case = self.case.now.delivery, self.case
@@ -61,12 +61,12 @@ class Reviewing:
         raise Waits(reason, why, question=REVIEW, text=text, options=options, escalated=used_up)
 
     def _is_persons(self, commit: str) -> bool:
-        """An agent was asked in vain."""
+        """An agent was asked and gave no verdict."""
         known = self.case.now.delivery
         return known is not None and any(fact.what == _BY_PERSON and fact.commit == commit for fact in known.facts)
 
     def _is_used_up(self, opinion: ReviewerOpinion) -> bool:
-        """Sent back as often as a reviewer may: from then on a person decides, on the change as it stands."""
+        """The reviewer has sent it back as often as allowed: from then on a person decides on the change as it is."""
         return opinion.verdict == REWORK and self.case.now.reworks >= self.case.state.policy.rework_rounds
 
     def _why_not(self, opinion: ReviewerOpinion) -> str:
@@ -84,7 +84,7 @@ class Reviewing:
         return f"git --git-dir={store} show {commit[:12]} shows it"
 
     async def _heed(self, opinion: ReviewerOpinion, commit: str) -> None:
-        """The verdict, what it cost and what follows from it are one commit, so no lead pays or judges twice."""
+        """The verdict, its cost and its consequences are one commit, so no lead pays or judges twice."""
         case = self.case
         reviewed = ev.Reviewed(case.task, opinion.verdict, self.rules.reviewer, opinion.text, commit)
         if opinion.verdict == REWORK:
