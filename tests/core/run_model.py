@@ -13,6 +13,7 @@ from ganger.core.planning.dependents import blocked_behind
 from ganger.core.scheduling.resume import taken_up
 from ganger.core.scheduling.windows import CloseWindow, Decision, Finish, OpenWindow, Start, closing_events, decide
 from ganger.core.state.apply import apply
+from ganger.core.state.indexes import files_of
 from ganger.core.vocabulary import FailureClass, HealSchedule, TaskStatus
 
 P, R, D = TaskStatus.PENDING, TaskStatus.RUNNING, TaskStatus.DONE
@@ -151,7 +152,11 @@ def check_indexes(state: RunState) -> None:
     status = {name: task.status for name, task in state.tasks.items()}
     assert state.counts == {s: sum(1 for v in status.values() if v is s) for s in TaskStatus}
     assert state.running == {name for name, v in status.items() if v is R}
-    assert state.busy_files == {f: name for name in state.running for f in state.specs[name].writes}
+    at_work = state.running - state.delivering
+    # A conflict is known while its attempt still ends: those files are busy from the next attempt on.
+    known = {file for name in at_work if state.tasks[name].step != "failed" for file in files_of(state, name)}
+    assert known <= set(state.busy_files) <= {file for name in at_work for file in files_of(state, name)}
+    assert set(state.busy_files.values()) <= at_work
     for name, spec in state.specs.items():
         assert state.unmet[name] == sum(1 for need in set(spec.depends_on) if status[need] is not D)
     startable = {name for name, v in status.items() if v is P and not state.unmet[name]}

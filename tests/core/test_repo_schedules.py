@@ -14,6 +14,7 @@ from ganger.core.planning import repos
 from ganger.core.planning.repos import RepoGraph, RepoLocks, graph_of, is_guarded, registry, why_not
 from ganger.core.scheduling.windows import Finish, OpenWindow, Start, Wait, decide
 from ganger.core.state import apply
+from ganger.core.state.indexes import index_tasks
 from ganger.core.vocabulary import FailureClass, HealSchedule, RunStatus, TaskStatus
 from ganger.views.run.why import why
 from tests.core.repo_runs import RepoRun, repo_run
@@ -361,6 +362,38 @@ def test_a_delivery_taken_up_again_needs_no_slot_and_no_window() -> None:
     assert decide(made.state, 0.0) == [Start("core")]
     made.start("core")
     assert made.state.delivering == {"core"} and decide(made.state, 0.0) == []
+
+
+def test_the_files_of_a_delivery_are_free_for_the_fix_that_it_waits_for() -> None:
+    """D18 D12: a delivery writes no file, so no task with the same files waits for it, and it waits for none."""
+    rules = RepoRules("own", (), "shared", ("verified", "pushed", "ci"))
+    specs = tuple(TaskSpec(name, writes=("a.txt",), repo="own") for name in ("own-1", "own-2"))
+    made = RepoRun(specs, Policy(HealSchedule.OFF, concurrency=1), repos=(rules,)).begin()
+    made.delivers = True
+    made.start("own-1")
+    assert made.state.busy_files == {"own:a.txt": "own-1"} and started(made.state) == []
+    made.finish("own-1")
+    assert made.state.busy_files == {} and started(made.state) == ["own-2"]
+    made.start("own-2")
+    made.record(ev.AttemptInterrupted("own-1", 1, "the lead died"))
+    assert started(made.state) == ["own-1"]
+    made.start("own-1")
+    assert made.state.busy_files == {"own:a.txt": "own-2"}
+
+
+def test_a_file_of_an_earlier_conflict_is_busy_until_the_delivery() -> None:
+    """D18: as a declared one; the index that a new lead makes says the same."""
+    rules = RepoRules("own", (), "shared", ("verified", "pushed", "ci"))
+    made = small("own-1", "own-2", rules=(rules,), policy=Policy(HealSchedule.OFF, concurrency=2))
+    made.delivers = True
+    made.start("own-1")
+    made.record(ev.AttemptFailed("own-1", 1, "merge_conflict", "x", "y", "none", files=("a.txt",)))
+    made.record(ev.TaskRequeued("own-1", "again"))
+    made.start("own-1")
+    assert made.state.busy_files == {"own:a.txt": "own-1"}
+    made.finish("own-1")
+    index_tasks(made.state)
+    assert made.state.busy_files == {} and made.state.delivering == {"own-1"}
 
 
 def test_a_window_whose_rest_waits_for_a_failure_closes_and_no_other_opens() -> None:

@@ -62,7 +62,7 @@ EXPECTED = [
 ]  # fmt: skip
 RETRIED = [
     judged("never started and retried: nothing was ever run there", pushes=((),), ends=EXTERNAL, retry="nothing",
-        says="no run is known", never=("retrigger_intended",)),
+        says="is known to have started a run", never=("retrigger_intended",)),
     judged("never started and retried, where CI ran before", pushes=((), (GREEN,)), before=("base green",),
         retry="nothing", pushed=2, empty=1),
     judged("never started and retried twice: one commit of nothing at the most", pushes=((),), before=("base green",),
@@ -80,11 +80,11 @@ WAITING = [
     judged("CI that does not move is stopped and run again on gitlab", pushes=((STUCK,),), flavour="gitlab", more=SOON,
         reruns=1, events=STOPPED, slow=True),
     judged("CI that does not move is stopped once", pushes=((replace(STUCK, again=()),),), flavour="github",
-        more="ci_warn_sec = 0.3\nci_sec = 0.7\nci_most_sec = 4\n", reruns=1, ends=EXTERNAL, says="not through"),
+        more="ci_warn_sec = 0.3\nci_sec = 0.7\nci_most_sec = 4\n", reruns=1, ends=EXTERNAL, says="not finished"),
     judged("CI that does not move, and may not be run again", pushes=((STUCK,),), flavour="github", ends=EXTERNAL,
-        more="ci_warn_sec = 0.3\nci_sec = 0.7\nci_most_sec = 2\nretriggers = 0\n", says="not through"),
+        more="ci_warn_sec = 0.3\nci_sec = 0.7\nci_most_sec = 2\nretriggers = 0\n", says="not finished"),
     judged("CI that does not move where no run can be stopped", pushes=((STUCK,),), ends=EXTERNAL,
-        more="ci_warn_sec = 0.3\nci_sec = 0.7\nci_most_sec = 2\n", says="not through", never=("retrigger_intended",)),
+        more="ci_warn_sec = 0.3\nci_sec = 0.7\nci_most_sec = 2\n", says="not finished", never=("retrigger_intended",)),
     judged("three tasks whose CI does not move: one rerun for all", pushes=((STUCK,), (GREEN,)), flavour="github",
         more=SOON, tasks=3, most=3, reruns=1, fixes=None),
 ]  # fmt: skip

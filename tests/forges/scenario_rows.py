@@ -94,9 +94,9 @@ STOPPED = [
     Row("needs approval on github", ((ci({"test": "approve", MIRROR: "block"}),),), "github", EXTERNAL, says="approv"),
     Row("needs approval on gitlab", ((ci({"test": "approve", MIRROR: "block"}),),), "gitlab", EXTERNAL, says="approv",
         slow=True),
-    Row("an unknown word is no verdict", ((ci({"test": "run odd"}),),), ends=EXTERNAL, says="not through",
+    Row("an unknown word is no verdict", ((ci({"test": "run odd"}),),), ends=EXTERNAL, says="not finished",
         more=SOON, never=("ci_judged",)),
-    Row("a runner that never comes", ((ci({"test": "wait", MIRROR: "block"}),),), ends=EXTERNAL, says="not through",
+    Row("a runner that never comes", ((ci({"test": "wait", MIRROR: "block"}),),), ends=EXTERNAL, says="not finished",
         more=SOON, never=("ci_judged",), slow=True),
 ]  # fmt: skip
 ABSENT = [

@@ -72,21 +72,21 @@ TOLD: Mapping[str, Mapping[str, Sequence[str]]] = {
     "`main` is protected": {
         "status": [f"version  {ID} has 1 of the 2 approvals that the forge asks for"],
         "why version": [rf"since {AT}: {ID} has 1 of the 2 approvals that the forge asks for \({REQUEST}\)"],
-        "inbox": ["1 of the 2 approvals that the forge asks for; only people there can give them; it is at"],
+        "inbox": ["1 of the 2 approvals that the forge asks for; only people can give them, on the forge; it is at"],
     },
     "The second person": {
         "run": ["was approved by maintainer, owner on the forge"],
         "why version": ["version is DONE: verified by check; pushed as"],
     },
     "The maintainer force-pushes": {
-        "status": [rf"BLOCKED   parser  somebody replaced {ID} by {ID} on ganger/{RUN_ID}/parser of"],
-        "why parser": [rf"parser is BLOCKED \(external\) since {AT}: somebody replaced", "shows what was not tested",
+        "status": [rf"BLOCKED   parser  someone replaced {ID} by {ID} on ganger/{RUN_ID}/parser of"],
+        "why parser": [rf"parser is BLOCKED \(external\) since {AT}: someone replaced", "shows what was not tested",
                        "next: ganger retry parser"],
         "inbox": [f"put {ID} back there, or merge or close it by hand; then ganger retry parser"],
     },
     "They put it back": {"why parser": ["parser is DONE: verified by check; pushed as"]},
     "The maintainer deletes": {
-        "status": [rf"somebody deleted ganger/{RUN_ID}/manual of"],
+        "status": [rf"someone deleted ganger/{RUN_ID}/manual of"],
         "why manual": [r"manual is BLOCKED \(external\) since .*, which change request #\d+ shows",
                        r"next: ganger answer q-\d+ NUMBER_OR_TEXT"],
         "inbox": [r"1\) deliver it again", r"2\) leave the task out"],

@@ -167,8 +167,8 @@ def test_an_adapter_that_counts_dismissed_reviews_is_caught_here(
     [
         pytest.param(("onto ganger/r1/a", "merge"), "DONE", "", id="pushed onto and merged by hand"),
         pytest.param(("onto ganger/r1/a",), "BLOCKED(external)", "on top of", id="pushed onto"),
-        pytest.param(("close",), "BLOCKED(external)", "somebody closed", id="closed"),
-        pytest.param(("delete ganger/r1/a",), "BLOCKED(external)", "somebody deleted", id="deleted"),
+        pytest.param(("close",), "BLOCKED(external)", "someone closed", id="closed"),
+        pytest.param(("delete ganger/r1/a",), "BLOCKED(external)", "someone deleted", id="deleted"),
     ],
 )
 def test_what_people_do_to_a_request_that_waits_for_them_is_noticed(

@@ -21,7 +21,7 @@ from ganger.core.scheduling.quota import (
     shut_until,
 )
 from ganger.core.state.hosts import told, waiting
-from ganger.core.state.indexes import files_of
+from ganger.core.state.indexes import needed_files
 from ganger.core.times import stamp
 from ganger.core.vocabulary import BlockReason, RunStatus, TaskStatus
 from ganger.errors import EXIT_BLOCKED, EXIT_ERROR, EXIT_ESCALATED, EXIT_INTERRUPTED, EXIT_OK
@@ -124,7 +124,7 @@ class Choice:
         state = self.state
         if not within(state, task, len(self._new)):
             return False
-        if any(file in self._taken or file in state.busy_files for file in files_of(state, task)):
+        if any(file in self._taken or file in state.busy_files for file in needed_files(state, task)):
             return False
         if self._occupied and (self._alone or self._works_in_place(task, self._whom is For.PULL)):
             return False
@@ -156,7 +156,7 @@ class Choice:
     def _take(self, task: str, account: str | None) -> None:
         if task not in self.state.touched:
             self._new.add(task)
-        self._taken.update(files_of(self.state, task))
+        self._taken.update(needed_files(self.state, task))
         if self.gate is not None:
             self.gate.take(task)
         if self._direct:

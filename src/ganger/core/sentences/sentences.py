@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 
 from ganger.core import events as ev
@@ -12,7 +13,6 @@ from ganger.core.state.hosts import host_sentence
 _SHORT = 12
 _MOST_LISTED = 6
 # As recorded in `WritesRolledBack`.
-_ELSE = "somebody"
 _PUSHED = {"found": "is already on", "together": "was pushed together with others to"}
 
 _REMOVAL = {
@@ -192,8 +192,8 @@ def sentence(event: ev.Event) -> str:
         case ev.WritesApplied(task=task):
             return f"{task}: changes written"
         case ev.WritesRolledBack(task=task, why=why):
-            saved = why.partition(f"; {_ELSE} else had changed ")[2]
-            return f"{task}: changes rolled back" + (f"; someone else had changed {saved}" if saved else "")
+            saved = re.split("; some(?:one|body) else had changed ", why, maxsplit=1)[1:]
+            return f"{task}: changes rolled back" + (f"; someone else had changed {saved[0]}" if saved else "")
         case ev.VerifyFinished(task=task, passed=passed):
             return f"{task}: verification {'passed' if passed else 'failed'}"
         case ev.CostSettled(task=task, doubted=doubted) if doubted:

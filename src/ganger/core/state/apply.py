@@ -14,7 +14,7 @@ from ganger.core.state.apply_healing import cost_of_healer
 from ganger.core.state.apply_run import RUN_CHANGES
 from ganger.core.state.apply_task import TASK_CHANGES
 from ganger.core.state.apply_worker import worker_after
-from ganger.core.state.indexes import files_of, is_answered, is_delivering, under_way, waits
+from ganger.core.state.indexes import files_of, is_answered, is_delivering, keeps_files, under_way, waits
 from ganger.core.vocabulary import TaskStatus
 
 P, R, D = TaskStatus.PENDING, TaskStatus.RUNNING, TaskStatus.DONE
@@ -69,6 +69,8 @@ def _put(state: RunState, name: str, before: TaskState, after: TaskState) -> Non
         _park(state, name, after)
     if before.delivery is not after.delivery or before.status is not after.status:
         _follow(state, name, after)
+    if keeps_files(before) is not keeps_files(after):
+        _files_change(state, name, after)
     if before.locked is not after.locked:
         _lock_change(state, name, after)
     if state.level_of and under_way(before) is not under_way(after):
@@ -82,13 +84,9 @@ def _put(state: RunState, name: str, before: TaskState, after: TaskState) -> Non
         state.running.add(name)
         if after.worker is not None and after.worker.pulled:
             state.pulled.add(name)
-        state.busy_files.update(dict.fromkeys(files_of(state, name), name))
     elif before.status is R:
         state.running.discard(name)
         state.pulled.discard(name)
-        for file in files_of(state, name):
-            if state.busy_files.get(file) == name:
-                del state.busy_files[file]
     if after.status is D or before.status is D:
         _dependents_change(state, name, -1 if after.status is D else 1)
     if after.status is P:
@@ -117,6 +115,14 @@ def _follow(state: RunState, name: str, after: TaskState) -> None:
     if after.delivery is not None and after.status is P and state.window is not None and name in state.window.tasks:
         # Sent back by CI while its own window is open.
         state.window_open.add(name)
+
+
+def _files_change(state: RunState, name: str, after: TaskState) -> None:
+    for file in files_of(state, name):
+        if keeps_files(after):
+            state.busy_files.setdefault(file, name)
+        elif state.busy_files.get(file) == name:
+            del state.busy_files[file]
 
 
 def _lock_change(state: RunState, name: str, after: TaskState) -> None:

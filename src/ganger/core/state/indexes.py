@@ -31,7 +31,7 @@ def index_tasks(state: RunState) -> None:
     state.answered = {name for name, task in tasks.items() if is_answered(task)}
     state.waiting = {name for name, task in tasks.items() if waits(task)}
     state.parked = {name for name in state.running if tasks[name].parked}
-    state.busy_files = {file: name for name in state.running for file in files_of(state, name)}
+    state.busy_files = {file: name for name in state.running for file in needed_files(state, name)}
     state.delivering = {name for name in state.running if is_delivering(tasks[name])}
     index_locks(state)
     state.held = {}
@@ -71,6 +71,16 @@ def files_of(state: RunState, name: str) -> tuple[str, ...]:
     spec = state.specs[name]
     files = (*spec.writes, *state.tasks[name].contended)
     return tuple(f"{spec.repo}:{file}" for file in files) if spec.repo else files
+
+
+def needed_files(state: RunState, name: str) -> tuple[str, ...]:
+    """Those that must be free for it to run: none for a delivery, which writes no file."""
+    return () if is_delivering(state.tasks[name]) else files_of(state, name)
+
+
+def keeps_files(task: TaskState) -> bool:
+    """Whether its files are busy. What it waits for while it is delivered may be a fix in the same files."""
+    return task.status is R and not is_delivering(task)
 
 
 def index_levels(state: RunState, given: Mapping[str, int]) -> None:

@@ -41,10 +41,10 @@ class DeliveryContext:
     async def while_answered(self, work: Callable[[], Awaitable[None]]) -> None:
         """Does the work from its ledger on, whenever its hosts answer; see `HostWatch`."""
         rules = self.rules
-        of = HostPatience(self.case.task, self.heed, rules.branch, rules.ci_sec, rules.ci_most_sec)
+        of = HostPatience(self.case.task, self.check_interrupts, rules.branch, rules.ci_sec, rules.ci_most_sec)
         await self._hosts.while_answered(self.outlet, of, work)
 
-    def heed(self) -> None:
+    def check_interrupts(self) -> None:
         """Raises when the run stops, or a person no longer wants to wait."""
         self.case.gate.check()
         heed_person(self.case.now)
@@ -58,7 +58,7 @@ class DeliveryContext:
             why = f"{halted or 'the project'} is halted, so nothing is pushed: {state.halted[halted]}"
             raise Waits(BlockReason.PAUSED, why)
 
-    def told(self, why: str, check: str) -> str:
+    def hinted(self, why: str, check: str) -> str:
         urls = [run.url for run in self.now.runs if run.url]
         where = f"; {urls[-1]}" if urls else ""
         return f"{why}: {check}{where}"

@@ -89,7 +89,7 @@ class Delivering:
             await self._run()
         finally:
             if self.train is not None:
-                self.train.ring()
+                self.train.wake()
 
     async def _steps(self) -> None:
         self.at.require_open_chain()
@@ -147,7 +147,7 @@ class Delivering:
         if await self._is_on_remote():
             return
         if self.train is not None:
-            await self.train.lose(self.at)
+            await self.train.record_loss(self.at)
         now, remote = self.at.now, self.at.outlet.place_of(self.at.now.branch)
         why = f"{now.commit[:12]} was pushed to {now.branch} of {remote.address} and is no longer there"
         raise self.at.outside("gone from the remote", f"{why}; someone removed it")
@@ -178,7 +178,7 @@ class Delivering:
                 return
             if self.train is not None and not await self._is_on_remote():
                 # A verdict on a commit that was removed from the branch does not count.
-                await self.train.lose(self.at)
+                await self.train.record_loss(self.at)
             if await self.expected.waived(sha, finding):
                 return
             finding = await self._hidden(sha, finding)
@@ -200,7 +200,7 @@ class Delivering:
                     raise problem
                 finding = passing
             if finding.ci is Ci.NEEDS_APPROVAL:
-                raise self.at.outside("needs approval", self.at.told(finding.why, "approve it on the forge"))
+                raise self.at.outside("needs approval", self.at.hinted(finding.why, "approve it on the forge"))
             await self.again.once_more(finding)
 
     async def _was_red_before(self, sha: str, finding: Finding) -> bool:
@@ -215,7 +215,7 @@ class Delivering:
             await self.base.waive(sha, base, finding)
             return True
         why = f"{self.at.rules.branch} was red at {base.commit[:12]} before this run's changes came: {finding.why}"
-        raise self.at.outside_for_all(BASE_RED, self.at.told(why, "fix the branch itself"))
+        raise self.at.outside_for_all(BASE_RED, self.at.hinted(why, "fix the branch itself"))
 
     async def _hidden(self, sha: str, finding: Finding) -> Finding:
         if finding.ci is not Ci.ABSENT or await self.again.is_superseded_by_others():
@@ -247,7 +247,7 @@ class Delivering:
                 return True
             below = self.at.now.onto[:12]
             why = f"{self.at.rules.branch} was red at {below} before this run's changes came: {finding.why}"
-            raise self.at.outside_for_all(BASE_RED, self.at.told(why, "fix the branch itself"))
+            raise self.at.outside_for_all(BASE_RED, self.at.hinted(why, "fix the branch itself"))
         why = f"{finding.why}, because of the change of {name}, which fixes it"
         await self.waiting.seen(sha, self.at.now.runs, replace(finding, why=why))
         await self.culprits.wait_for_mend(self.at, sha, name)
@@ -278,14 +278,14 @@ class Delivering:
         assert self.at.outlet.prove_mirror is not None
         since, said = self.at.tools.clock.monotonic(), ""
         while True:
-            self.at.heed()
+            self.at.check_interrupts()
             proved, said = await self.at.unless_stopped(self.at.outlet.prove_mirror(now.commit, now.branch))
             if proved:
                 await case.record(ev.MirrorProved(case.task, case.number, now.commit, "command", one_line(said)))
                 return
             if self.at.tools.clock.monotonic() - since >= self.at.rules.ci_sec:
                 why = f"the mirror does not have {now.commit[:12]}: {one_line(said)}"
-                raise self.at.outside("mirror", self.at.told(why, "is the mirror reachable, does the command work?"))
+                raise self.at.outside("mirror", self.at.hinted(why, "is the mirror reachable, does the command work?"))
             await self.at.sending.pause(self.at.outlet.poll_sec)
 
     async def _done(self) -> None:

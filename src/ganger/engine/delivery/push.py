@@ -16,7 +16,7 @@ class Pushing:
 
     async def push(self) -> None:
         if self.train is not None:
-            await self.train.board(self.at)
+            await self.train.ensure_pushed(self.at)
             return
         now = self.at.now
         if not now.commit or now.pushed != now.commit:

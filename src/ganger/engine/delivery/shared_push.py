@@ -66,17 +66,17 @@ class Train:
         self.straight, self.back = Straightening(repo, sending), SetBack(repo, sending)
         self._asks = ("", 0)
         self.rerunning = asyncio.Lock()
-        self._departing = asyncio.Lock()
-        self._news = asyncio.Event()
+        self._pushing = asyncio.Lock()
+        self._changed = asyncio.Event()
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         """Something was judged, ended, or began to wait: wakes all tasks that wait here."""
-        self._news.set()
+        self._changed.set()
 
-    async def board(self, at: DeliveryContext) -> None:
+    async def ensure_pushed(self, at: DeliveryContext) -> None:
         """Returns when what is tracked is on the remote's branch and CI has something new to judge."""
         while True:
-            at.heed()
+            at.check_interrupts()
             if not at.case.now.merged:
                 raise NoLongerMerged
             if not needs_tip(at.now):
@@ -84,22 +84,22 @@ class Train:
             at.require_open_chain()
             if self.back.due is not None:
                 if not await self._is_kept(at.case.task):
-                    await self.news()
+                    await self.wait_for_change()
                 continue
-            if self._may_go():
-                async with self._departing:
-                    if needs_tip(at.now) and self._may_go():
-                        await self.sending.patiently(at.case.task, self._depart, self.rules.ci_sec)
-                        self.ring()
+            if self._may_push():
+                async with self._pushing:
+                    if needs_tip(at.now) and self._may_push():
+                        await self.sending.patiently(at.case.task, self._push_waiting, self.rules.ci_sec)
+                        self.wake()
                         continue
-            await self._mind_culprit(at.case.task)
-            await self.news()
+            await self._require_culprit_at_work(at.case.task)
+            await self.wait_for_change()
 
-    async def lose(self, at: DeliveryContext) -> NoReturn:
+    async def record_loss(self, at: DeliveryContext) -> NoReturn:
         """Records that the tip pushed with it is no longer in the branch."""
         if not await self._is_kept(at.case.task):
-            await self.news()
-            at.heed()
+            await self.wait_for_change()
+            at.check_interrupts()
         elif at.now.pushed:
             await at.case.record(ev.PushLost(at.case.task, at.case.number, at.now.pushed))
         raise NoLongerPushed
@@ -115,7 +115,7 @@ class Train:
         # Where the branch is gone, the only option is to push everything again.
         options = OPTIONS[REMOVED] if gone.tip else (PUT_BACK,)
         whose = f"; with it the change of {', '.join(gone.tasks)} is gone" if gone.tasks else ""
-        leave = f"{LEAVE_REMOVED} (the run goes on without it), " if gone.tip else ""
+        leave = f"{LEAVE_REMOVED} (the run continues without it), " if gone.tip else ""
         by_hand = f"restore it there by hand and ganger retry {task}"
         text = f"{gone.message}{whose}: {leave}{PUT_BACK} (it is pushed again), or {by_hand}?"
         removed = ev.CommitsRemoved(self.repo, gone.tip, gone.tasks)
@@ -123,28 +123,29 @@ class Train:
             BlockReason.EXTERNAL, gone.message, question=REMOVED, text=text, options=options, before=(removed,)
         )
 
-    async def news(self) -> None:
-        self._news.clear()
+    async def wait_for_change(self) -> None:
+        self._changed.clear()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LOOK_SEC):
-                await self._news.wait()
+                await self._changed.wait()
 
-    def _may_go(self) -> bool:
+    def _may_push(self) -> bool:
         return not under_way(self.state, self.repo) and not culprit(self.state, self.repo)
 
-    async def _mind_culprit(self, task: str) -> None:
+    async def _require_culprit_at_work(self, task: str) -> None:
         """While the branch is red because of a task that is not working on it, no other task can be proved on it."""
         by = culprit(self.state, self.repo)
         if not by or by == task or is_at_it(self.state.tasks[by]):
             return
         if await self._others_pushed():
-            async with self._departing:
+            async with self._pushing:
                 if not under_way(self.state, self.repo):
-                    await self.sending.patiently(task, self._depart, self.rules.ci_sec)
+                    await self.sending.patiently(task, self._push_waiting, self.rules.ci_sec)
             return
         status = self.state.tasks[by].status.value
         why = (
-            f"CI of {self.rules.branch} is red because of {by}, which is {status}; this continues once that is fixed or reverted"
+            f"CI of {self.rules.branch} is red because of {by}, which is {status}; "
+            "it continues once that is fixed or reverted"
         )
         raise Waits(BlockReason.DEPENDENCY_FAILED, why)
 
@@ -160,7 +161,7 @@ class Train:
         own = now.own if now.own != tip else ""
         tree = await self.repository.tree_of(tip)
         intent = ev.PushIntended(task, self._number(task), self.repo, branch, tip, tree, own=own)
-        self._tell(task, intent, ev.Pushed(task, self._number(task), tip, branch, "together"))
+        self._report(task, intent, ev.Pushed(task, self._number(task), tip, branch, "together"))
         await self.journal.settle()
 
     def was_run_again(self, task: str, sha: str, cause: str) -> bool:
@@ -181,7 +182,7 @@ class Train:
 
     # --- one push -----------------------------------------------------------------------------------------------------
 
-    async def _depart(self) -> None:
+    async def _push_waiting(self) -> None:
         """Records the intents of all included tasks, pushes, and records the outcome."""
         async with self.merging.turn:
             for _ in range(_MOST_JOINS):
@@ -191,7 +192,7 @@ class Train:
                 if not await self._require_kept(there):
                     return
                 await self._straighten(there)
-                tip, tree, going = await self._put_together(there)
+                tip, tree, going = await self._choose_tip(there)
                 if not going:
                     return
                 outcome = await self._push(tip, tree, going, there)
@@ -201,7 +202,7 @@ class Train:
         raise PushFailed(f"{self.rules.branch} of {self.remote.address} moves with every push")
 
     async def _is_kept(self, task: str) -> bool:
-        async with self._departing:
+        async with self._pushing:
             return await self.sending.patiently(task, self._look, self.rules.ci_sec)
 
     async def _look(self) -> bool:
@@ -218,7 +219,7 @@ class Train:
         tip = await self.sending.gate.unless_stopped(self.remote.fetch(branch)) if there else ""
         if tip and is_due and not await self.back.undecided(tip):
             is_out = await self.back.carry_out(tip)
-            self.ring()
+            self.wake()
             return is_out
         if tip and not is_due and await self.repository.is_ancestor(last, tip):
             return True
@@ -232,11 +233,11 @@ class Train:
             return False
         named = [n for n in waiting(self.state, self.repo) if self._of(n).branch and self._of(n).commit == there]
         for name in named:
-            self._tell(name, ev.Pushed(name, self._number(name), there, self.rules.branch, "found"))
+            self._report(name, ev.Pushed(name, self._number(name), there, self.rules.branch, "found"))
         await self.journal.settle()
         return bool(named)
 
-    async def _put_together(self, there: str) -> tuple[str, str, list[str]]:
+    async def _choose_tip(self, there: str) -> tuple[str, str, list[str]]:
         """The commit that becomes the branch's tip, its tree, and the tasks whose changes it holds."""
         members = waiting(self.state, self.repo)
         head, last = await self.repository.head(), self.state.tips.get(self.repo, "")
@@ -277,7 +278,7 @@ class Train:
         outcome = await self.sending.gate.unless_stopped(self.remote.push(tip, self.rules.branch, onto))
         if isinstance(outcome, Rejected):
             for name in going[:1]:
-                self._tell(name, ev.PushRefused(name, self._number(name), tip, one_line(outcome.why)))
+                self._report(name, ev.PushRefused(name, self._number(name), tip, one_line(outcome.why)))
             await self.journal.settle()
             raise PushFailed(
                 f"{self.remote.address} refuses the push: {outcome.why}{merge_hint(outcome.why, self.rules)}"
@@ -286,7 +287,7 @@ class Train:
             return outcome
         how = "together" if known else "found" if outcome.found else "pushed"
         for name in going:
-            self._tell(name, ev.Pushed(name, self._number(name), tip, self.rules.branch, how))
+            self._report(name, ev.Pushed(name, self._number(name), tip, self.rules.branch, how))
             how = how if how == "found" else "together"
         await self.journal.settle()
         if freed := after_push(self.state, self.repo):
@@ -302,7 +303,7 @@ class Train:
                 continue
             own = now.own if now.own != tip else ""
             number, branch = self._number(name), self.rules.branch
-            self._tell(name, ev.PushIntended(name, number, self.repo, branch, tip, tree, cause, known, own, there))
+            self._report(name, ev.PushIntended(name, number, self.repo, branch, tip, tree, cause, known, own, there))
         await self.journal.settle()
 
     async def _take_in(self, task: str, behind: Behind) -> None:
@@ -328,7 +329,7 @@ class Train:
     async def _refuse_conflict(self, task: str, theirs: str, met: Conflict) -> None:
         files = ", ".join(met.files[:10])
         why = f"{self.rules.branch} moved to {theirs[:12]} and conflicts with this run in {files}"
-        self._tell(task, ev.PushRefused(task, self._number(task), self._of(task).commit, why))
+        self._report(task, ev.PushRefused(task, self._number(task), self._of(task).commit, why))
         await self.journal.settle()
         raise PushFailed(why)
 
@@ -362,7 +363,7 @@ class Train:
         now = self._of(task)
         return now.retrigger.cause if self._runs_again(task) and now.retrigger is not None else "change"
 
-    def _tell(self, task: str, *events: ev.Event) -> None:
+    def _report(self, task: str, *events: ev.Event) -> None:
         self.journal.report(task, self.state.tasks[task].token, *events)
 
     async def _is_in(self, commit: str, tip: str) -> bool:

@@ -49,7 +49,7 @@ def wip_message(
     touched: Sequence[Touched],
     stand: Checkpoint | None = None,
 ) -> str:
-    """What a new worker needs in order to continue, in the form that the assignment formats use."""
+    """What a new worker needs to continue, in the form that the assignment formats use."""
     known = stand or Checkpoint(attempt, "")
     files = [f"  - {uncalling(one_line(t.path, 300))} ({t.kind})" for t in touched[:_MOST_LISTED]]
     if len(touched) > _MOST_LISTED:

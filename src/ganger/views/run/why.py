@@ -22,7 +22,7 @@ from ganger.core.scheduling.quota import account_of, question_about
 from ganger.core.state.allowed import open_round
 from ganger.core.state.apply_delivery import not_proved, rules_of
 from ganger.core.state.hosts import awaited_by, question_about_host, told
-from ganger.core.state.indexes import files_of, is_delivering
+from ganger.core.state.indexes import is_delivering, needed_files
 from ganger.core.times import seconds_between
 from ganger.core.vocabulary import BlockReason, FailureClass, Phase, TaskStatus
 from ganger.views.run.costs import UNKNOWN, known_tokens, known_usd
@@ -204,7 +204,7 @@ def _pending(state: RunState, name: str, task: TaskState) -> tuple[str, str]:
         return f"{name} waits for the quota of account {account_of(state, name)} until {_clock(until)}.{again}", ""
     if state.scope.only is not None and name not in state.scope.only:
         return f"{name} is left out by --only.{again}", ""
-    clash = next((state.busy_files[f] for f in files_of(state, name) if f in state.busy_files), None)
+    clash = next((state.busy_files[f] for f in needed_files(state, name) if f in state.busy_files), None)
     if clash:
         return f"{name} waits because {clash} is writing a file that it writes too.{again}", ""
     if state.window is not None and name not in state.window_open:

@@ -55,7 +55,7 @@ class Culprits:
             if name and len(names) == 1 and not self._others_track(sha, name):
                 return name
             await self.journal.record(ev.CulpritFound(self.repo, sha, name, how))
-            self.train.ring()
+            self.train.wake()
             return name
 
     def _others_track(self, sha: str, name: str) -> bool:
@@ -69,7 +69,7 @@ class Culprits:
     async def wait_for_mend(self, at: DeliveryContext, sha: str, name: str) -> None:
         """Returns when another tip is tracked or this one is green; raises Waits where no one works on it."""
         while at.now.commit == sha and not needs_tip(at.now):
-            at.heed()
+            at.check_interrupts()
             proved = self.state.proved.get(self.repo, "")
             if proved == sha:
                 return
@@ -79,9 +79,9 @@ class Culprits:
             task = self.state.tasks.get(name)
             if task is None or not is_at_it(task):
                 status = "gone" if task is None else task.status.value
-                why = f"CI of {self.rules.branch} is red because of {name}, which is {status}; this continues once that is fixed"
-                raise Waits(BlockReason.DEPENDENCY_FAILED, f"{why} or reverted")
-            await self.train.news()
+                why = f"CI of {self.rules.branch} is red because of {name}, which is {status}; it continues once that"
+                raise Waits(BlockReason.DEPENDENCY_FAILED, f"{why} is fixed or reverted")
+            await self.train.wait_for_change()
 
     async def unproved(self, sha: str) -> dict[str, list[str]]:
         """Each task's commits in this tip that no green tip holds."""
@@ -93,7 +93,7 @@ class Culprits:
         async with self._looking:
             if sha not in self.state.blamed and len(await self._in_it(sha)) > 1:
                 await self.journal.record(ev.CulpritFound(self.repo, sha, name, how))
-                self.train.ring()
+                self.train.wake()
 
     async def _in_it(self, sha: str) -> list[str]:
         """Every task with a change in this tip that no green tip holds."""
@@ -220,7 +220,7 @@ class Culprits:
         self.following.begin(commit)
         try:
             while True:
-                at.heed()
+                at.check_interrupts()
                 look = await self.following.look(commit, (), after=seen, wait_sec=at.outlet.poll_most_sec)
                 seen = look.version
                 if look.trouble is not None and not passes(look.trouble):

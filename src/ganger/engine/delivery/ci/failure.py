@@ -104,7 +104,7 @@ class CiTrouble:
         case, kinds = self.case, sorted({kind for kinds in leaked.values() for kind in kinds})
         where = one_line(", ".join(leaked), 200)
         why = f"CI printed what looks like a secret ({', '.join(kinds)}) in the log of {where} for {sha[:12]}"
-        problem = case.failed(FailureClass.FATAL, "secret in a CI log", f"{why}; replace that secret")
+        problem = case.failed(FailureClass.FATAL, "secret in a CI log", f"{why}; replace that key")
         problem.keep_changes = True
         problem.before = (
             ev.CiJudged(case.task, case.number, sha, "red", f"{one_line(finding.why)}; {why}", self._source),
@@ -180,11 +180,9 @@ class CiTrouble:
         same = problem.failed.signature in now.signatures
         if "ci" not in open_ones and (same or case.now.ci_fixes >= rules.ask_after):
             times = (
-                f"{case.now.ci_fixes} attempts to fix it"
-                if not same
-                else "an attempt to fix it: the same fault again"
+                f"{case.now.ci_fixes} attempts to fix it" if not same else "an attempt to fix it: the same fault again"
             )
-            text = f"CI is red after {times}: {one_line(problem.failed.detail, 400)}. Attempts continue; a hint helps them"
+            text = f"CI is red after {times}: {one_line(problem.failed.detail, 400)}. Attempts continue; a hint helps"
             asked.append(ev.QuestionAsked("", case.task, "ci", text, attempt=case.number))
         verdict = RepoVerdict(case.spec.repo, sha, case.task, False, "", now.upstream)
         judged = replace(case.state, verdicts=[*case.state.verdicts, verdict])

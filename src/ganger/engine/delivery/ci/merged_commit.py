@@ -115,7 +115,7 @@ class LandedCi:
             await self._stands(known, finding.why)
         else:
             why = f"{known.merged[:12]} holds more than what was tested, and CI gave no verdict on it: {finding.why}"
-            raise self.at.outside("landed untested", self.at.told(why, "look at CI of that branch"))
+            raise self.at.outside("landed untested", self.at.hinted(why, "look at CI of that branch"))
 
     def _needed_none(self, known: RequestRef) -> bool:
         """Whether no CI was expected of the change itself; everything else in the commit was in the target before."""
@@ -133,7 +133,7 @@ class LandedCi:
         self.at.following.begin(sha)
         try:
             while True:
-                self.at.heed()
+                self.at.check_interrupts()
                 spent = clock.monotonic() - since
                 wait = min(_HEED_SEC, self.at.outlet.poll_most_sec, max(0.05, rules.appear_sec - spent))
                 look = await self.at.following.look(sha, (), after=seen, wait_sec=wait)

@@ -36,11 +36,11 @@ class CiAgain:
         vain = await self.expected.no_push_helps(now.commit) if cause == NO_RUN else ""
         if cause == NEVER_STARTED or vain:
             why = f"{finding.why}; {vain}" if vain else finding.why
-            raise self.at.outside("CI never started", self.at.told(why, _WHAT_STARTS_IT))
+            raise self.at.outside("CI never started", self.at.hinted(why, _WHAT_STARTS_IT))
         used = [one for one in now.retriggered if not is_free(one)]
         if cause in used or len(used) >= self.at.rules.retriggers:
-            done = f"CI was already run again for {', '.join(used)}" if used else "CI is not run again automatically here"
-            raise self.at.outside(cause, self.at.told(finding.why, f"look at the job on the forge ({done})"))
+            done = f"CI was run again for {', '.join(used)} already" if used else "CI is not rerun automatically here"
+            raise self.at.outside(cause, self.at.hinted(finding.why, f"look at the job on the forge ({done})"))
         if not await self._rerun_once(self._runs_of(finding), cause):
             await self.empty_commit(cause)
 
@@ -86,7 +86,7 @@ class CiAgain:
         times = sum(one.startswith(SUPERSEDED) for one in self.at.now.retriggered)
         if times >= _MOST_SUPERSEDED:
             why = f"others push to {self.at.rules.branch} faster than CI judges it ({times} times)"
-            raise self.at.outside("superseded", self.at.told(why, "push less often there, or give this run a branch"))
+            raise self.at.outside("superseded", self.at.hinted(why, "push less often there, or give this run a branch"))
         await self._others_judged(await train.tip())
         await self.empty_commit(f"{SUPERSEDED}{times + 1}")
         return True
@@ -99,7 +99,7 @@ class CiAgain:
         following.begin(tip)
         try:
             while (spent := clock.monotonic() - since) < self.at.rules.ci_sec:
-                self.at.heed()
+                self.at.check_interrupts()
                 look = await following.look(tip, (), after=seen, wait_sec=self.at.outlet.poll_most_sec)
                 seen, found = look.version, judge(tip, look.runs, self.at.rules.ci_rules).ci
                 if found not in UNSETTLED or (found is Ci.ABSENT and spent >= self.at.rules.appear_sec):
@@ -113,7 +113,7 @@ class CiAgain:
         self.at.require_open_chain()
         if self.pushing.train is not None:
             await self.at.case.record(ev.RetriggerIntended(task, number, self.at.now.commit, cause, NEW_TIP))
-            self.pushing.train.ring()
+            self.pushing.train.wake()
         else:
             await self.at.sending.again(task, cause)
         await self.pushing.push()

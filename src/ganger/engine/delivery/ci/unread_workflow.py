@@ -61,5 +61,5 @@ class UnreadWorkflow:
         log = await self.trouble.printed(sha, finding, self.at.now.runs)
         words = [one_line(line, 300) for line in (log or "").splitlines() if line.strip()]
         said = f" ({words[-1]})" if words else ""
-        told = self.at.told(f"{finding.why}{said}", _THEN.format(branch=self.at.rules.branch))
+        told = self.at.hinted(f"{finding.why}{said}", _THEN.format(branch=self.at.rules.branch))
         return self.at.outside_for_all(UNREAD_WORKFLOW, told, FailureClass.ENVIRONMENT)

@@ -36,7 +36,7 @@ class CiWaiting:
         title = (await self.at.sending.repository.message(sha)).partition("\n")[0].strip()
         unexpected = await self.expected.unexpected(sha)
         while True:
-            self.at.heed()
+            self.at.check_interrupts()
             look = await self.at.following.look(sha, self.at.now.runs, after=seen, wait_sec=self._wait_sec())
             seen = look.version
             if look.trouble is not None and not passes(look.trouble):
@@ -144,7 +144,7 @@ class CiWaiting:
         minutes = rules.ci_most_sec / 60
         why = f"CI of {sha[:12]} is not finished after {minutes:.0f} min: {finding.why}"
         await self.at.case.record(ev.LimitWarned(task, number, "ci_most_sec", why))
-        raise self.at.outside("CI stuck", self.at.told(why, "see what CI waits for: a runner, an approval?"))
+        raise self.at.outside("CI stuck", self.at.hinted(why, "see what CI waits for: a runner, an approval?"))
 
     async def _warn(self, spent: float, finding: Finding) -> None:
         """Once each, across all leads."""

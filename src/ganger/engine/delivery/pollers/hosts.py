@@ -34,7 +34,7 @@ class HostPatience:
     back."""
 
     task: str
-    heed: Callable[[], None]
+    check: Callable[[], None]
     branch: str
     ask_sec: float
     most_sec: float
@@ -145,7 +145,7 @@ class HostWatch:
             if self._clock.monotonic() - began >= most:
                 await self._ask(host)
                 raise Waits(BlockReason.EXTERNAL, f"{told(host, trouble)}; it continues when that is over")
-            of.heed()
+            of.check()
             await asyncio.sleep(_LOOK_SEC)
         return began
 

@@ -69,7 +69,7 @@ class ReviewWatch:
                 at_least = max(at_least, self._outlet.poll_sec)
                 await self._rest(at_least)
                 # A nudge shortens the wait, but a flood of them brings no more looks than the pace allows.
-                await self._rest(pause - at_least, heeds_news=True)
+                await self._rest(pause - at_least, nudgeable=True)
 
     def nudge(self) -> None:
         self._nudged.set()
@@ -113,7 +113,7 @@ class ReviewWatch:
             if said.opinion is Opinion.NONE and self._is_turn(name):
                 known = await self._shown_now(name)
                 if known is not None and known.merged and known.head == commit:
-                    by_hand = Review("merge", "whoever merged it", APPROVED, url=known.url)
+                    by_hand = Review("merge", "the person who merged it", APPROVED, url=known.url)
                     said = ReviewSaid(Opinion.APPROVED, (by_hand,))
                 else:
                     is_other = await self._is_other(name, commit, known)
@@ -200,11 +200,11 @@ class ReviewWatch:
         tree = await self._repository.tree_of(commit)
         return {one for one in known if await self._repository.tree_of(one) == tree}
 
-    async def _rest(self, sec: float, *, heeds_news: bool = False) -> None:
+    async def _rest(self, sec: float, *, nudgeable: bool = False) -> None:
         until = self._tools.clock.monotonic() + sec
         while not self._stopped and (left := until - self._tools.clock.monotonic()) > 0:
             self._gate.check()
-            if heeds_news and self._nudged.is_set():
+            if nudgeable and self._nudged.is_set():
                 return
             await asyncio.sleep(min(left, _LOOK_SEC))
 

@@ -52,7 +52,7 @@ class ForgeReviewing:
             raise Waits(BlockReason.AWAITING_REVIEW, f"{said.who} asks for changes on the forge ({said.url})")
         if said.opinion is Opinion.HELD and not self._is_approved_here(commit):
             why = f"{said.who} asked for changes on the forge and has not looked again"
-            await self._wait(commit, why, f"{why}: to continue, approve or dismiss it there, or run ganger approve {task}")
+            await self._wait(commit, why, f"{why}: approve or dismiss it there, or run ganger approve {task}")
         if said.opinion is Opinion.APPROVED and (self._by_person or needed):
             await self._approve(commit, said)
         elif said.approvals < needed:
