@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -54,6 +55,16 @@ def require_sound(outcome: Outcome, *, asked: int = 1) -> None:
     assert len(project.find(ev.AttemptLaunched)) == outcome.scene.row.tasks
     assert not any(task.ci_fixes for task in project.state().tasks.values())
     assert project.state().refused == [] and broken(project.events(), Seen()) == []
+
+
+def test_the_status_has_a_line_for_the_branch_until_it_is_decided(tmp_path: Path) -> None:
+    """D17: in words and as data."""
+    outcome = play(ONE, tmp_path)
+    (asked,), gone = outcome.project.find(ev.QuestionAsked), ", ".join(removed(outcome))
+    said = outcome.project.ganger("status").stdout
+    assert f"main: commits of this run were removed ({gone}); nothing is pushed there until you answer" in said
+    (row,) = json.loads(outcome.project.ganger("status", "--json").stdout)["removals"]
+    assert (row["branch"], row["tasks"], row["question"]) == ("main", list(removed(outcome)), asked.question)
 
 
 def in_branches(outcome: Outcome, name: str) -> list[bool]:

@@ -44,6 +44,7 @@ def command(project: Path | None, run_id: str | None, as_json: bool) -> int:
     from ganger.engine.lead_lock import is_led
     from ganger.views.run.hosts import troubled_hosts
     from ganger.views.run.registry import registry, waiting_accounts
+    from ganger.views.run.removals import removals
 
     folder, state = open_run(project, run_id)
     led = is_led(folder)
@@ -53,7 +54,7 @@ def command(project: Path | None, run_id: str | None, as_json: bool) -> int:
         _print_document(folder, state, workers, accounts, hosts, led=led)
         return 0
     _echo_summary(state, led=led)
-    _echo_rows(state, workers, [*(row.line for row in hosts), *(row.line for row in accounts)])
+    _echo_rows(state, workers, [row.line for row in (*hosts, *removals(state), *accounts)])
     _echo_delivery(folder, state)
     if state.mode != "direct":
         merged = sum(bool(task.merged) for task in state.tasks.values())
@@ -82,6 +83,7 @@ def _print_document(
     from ganger.views.run.board import counts, open_questions, task_rows
     from ganger.views.run.costs import spending
     from ganger.views.run.deliveries import delivery_rows, repo_rows
+    from ganger.views.run.removals import removals
 
     open_rows = [row.as_json() for row in task_rows(state) if row.status is not TaskStatus.DONE]
     print_json(
@@ -94,7 +96,7 @@ def _print_document(
         merged=sum(bool(task.merged) for task in state.tasks.values()), head=state.heads.get(""),
         landed=state.landed.get(""), disk_bytes=size_of(folder.path),
         workers=[row.as_json() for row in workers], accounts=[row.as_json() for row in accounts],
-        hosts=[row.as_json() for row in hosts],
+        hosts=[row.as_json() for row in hosts], removals=[row.as_json() for row in removals(state)],
         deliveries=[row.as_json() for row in delivery_rows(state, stamp(time.time()))],
         repos=[row.as_json() for row in repo_rows(state)], forges=forge_pace(folder), violations=dict(violated(state)),
     )  # fmt: skip
