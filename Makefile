@@ -12,7 +12,7 @@ COMPILE := pip compile --no-config --system-certs --universal --python-version 3
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-rest test-all test-busy harmless check bench suites fuzz picture generate lock format clean crash kills sweeps workers powercut faults planted sim agents
+.PHONY: help demo test test-rest test-all test-busy harmless check bench suites fuzz picture generate lock format clean crash kills sweeps workers powercut faults planted sim forge-page agents
 
 # An environment that was moved, or whose interpreter is gone, is set up again.
 ifneq ($(wildcard .venv/.runtime .venv/.dev),)
@@ -82,6 +82,9 @@ sim: .venv/.dev ## play SEEDS=2000 simulated worlds full of faults; SEED=n repea
 
 evening: .venv/.dev ## play a maintainer's evening at a loopback forge and print what every screen says; ARGS=--real takes as long as a real one
 	@$(BIN)/python -m tests.forges.evening $(ARGS)
+
+forge-page: .venv/.dev ## play two runs at a loopback forge and write what a maintainer sees into docs/guide/what-the-forge-shows.md
+	@$(BIN)/python -m tests.forges.shown
 
 agents: .venv/.dev ## drive every real agent program through everything and write docs/agents.md; AGENTS="claude codex" for some
 	@$(BIN)/python scripts/agents.py $(AGENTS)

@@ -116,6 +116,7 @@ class Evening:
     folder: Path
     speed: Speed = field(default_factory=Speed)
     tell: Callable[[str], None] = lambda _: None
+    config: str = CONFIG
     points: list[Point] = field(default_factory=list)
     # What the last `ganger run` printed.
     said: str = ""
@@ -131,7 +132,7 @@ class Evening:
     # --- the place --------------------------------------------------------------------------------------------------
 
     def put_up(self, server: LoopbackForge) -> None:
-        config = CONFIG.format(
+        config = self.config.format(
             url=server.url, token=self.token_file, poll=self.speed.poll, poll_most=self.speed.poll_most,
             warn=self.speed.patience / 2, ci=self.speed.patience,
         )  # fmt: skip
@@ -221,8 +222,10 @@ def _attempt(said: str, files: Mapping[str, str]) -> dict[str, object]:
 
 
 @contextlib.contextmanager
-def evening(folder: Path, speed: Speed | None = None, tell: Callable[[str], None] = lambda _: None) -> Iterator[Scenes]:
-    at = Evening(folder, speed or Speed(), tell)
+def evening(
+    folder: Path, speed: Speed | None = None, tell: Callable[[str], None] = lambda _: None, config: str = CONFIG
+) -> Iterator[Scenes]:
+    at = Evening(folder, speed or Speed(), tell, config)
     ground = at.make()
     manners = Manners(cancels=True)
     world = World(ground, ((_workflow(at.speed),),), others=(_workflow(at.speed),), manners=manners)

@@ -138,7 +138,7 @@ class Ground:
         trees = [line.split() for line in pairs]
         return sum(len(one) == 2 and self.git("rev-parse", f"{one[1]}^{{tree}}") == one[0] for one in trees)
 
-    def commit(self, branch: str, name: str, text: str | None, *, on: str = "") -> str:
+    def commit(self, branch: str, name: str, text: str | None, *, on: str = "", message: str = "") -> str:
         """Somebody else puts a file onto a branch, or removes it; it counts as a push of theirs."""
         before = on or self.tip(branch)
         tree = self.git("ls-tree", before)
@@ -146,11 +146,11 @@ class Ground:
         if text is not None:
             lines.append(f"100644 blob {self.git('hash-object', '-w', '--stdin', given=text)}\t{name}")
         made = self.git("mktree", given="\n".join(lines) + "\n")
-        commit = self.git("commit-tree", made, "-p", before, "-m", f"somebody else: {name}")
+        commit = self.git("commit-tree", made, "-p", before, "-m", message or f"somebody else: {name}")
         self.move(branch, commit)
         return commit
 
-    def merge(self, branch: str, into: str) -> str:
+    def merge(self, branch: str, into: str, message: str = "") -> str:
         """The commit that joins both, on `into`; empty where they do not go together."""
         ours, theirs = self.tip(into), self.tip(branch)
         if theirs in self.git("rev-list", ours).split():
@@ -158,20 +158,20 @@ class Ground:
         tree = self.joined(ours, theirs)
         if not tree:
             return ""
-        commit = self.git("commit-tree", tree, "-p", ours, "-p", theirs, "-m", f"Merge {branch}")
+        commit = self.git("commit-tree", tree, "-p", ours, "-p", theirs, "-m", message or f"Merge {branch}")
         self.move(into, commit)
         return commit
 
-    def land(self, branch: str, into: str, how: str) -> str:
+    def land(self, branch: str, into: str, how: str, message: str = "") -> str:
         """As `merge`, or by another of the ways that forges have; empty where that cannot be."""
         ours, theirs = self.tip(into), self.tip(branch)
         if how == "merge" or self.is_below(theirs, ours):
-            return self.merge(branch, into)
+            return self.merge(branch, into, message)
         if how == "fast-forward":
             commit = theirs if self.is_below(ours, theirs) else ""
         elif how == "squash":
             tree = self.joined(ours, theirs)
-            commit = self.git("commit-tree", tree, "-p", ours, "-m", f"Squash {branch}") if tree else ""
+            commit = self.git("commit-tree", tree, "-p", ours, "-m", message or f"Squash {branch}") if tree else ""
         else:
             commit = self._rebased(branch, into)
         if commit:

@@ -253,9 +253,11 @@ class World:
         run.stopped = {name: word if word in OVER else "cancel" for name, word in words.items()}
         return True
 
-    def somebody_pushes(self, branch: str, name: str = "theirs.txt", text: str = "theirs\n") -> str:
+    def somebody_pushes(
+        self, branch: str, name: str = "theirs.txt", text: str = "theirs\n", message: str = ""
+    ) -> str:
         with self.lock:
-            commit = self.ground.commit(branch, name, text)
+            commit = self.ground.commit(branch, name, text, message=message)
             self.foreign.add(commit)
             self.sync()
             return commit
@@ -431,7 +433,9 @@ class World:
 
     def _merged(self, asked: Asked, *, delete: bool, how: str) -> tuple[str, bool]:
         asked.head, before = self.head_of(asked), self.ground.tip(asked.into)
-        commit = self.ground.land(asked.branch, asked.into, how or "merge")
+        # As Forgejo says it by itself.
+        words = f"Merge pull request '{asked.title}' (#{asked.number}) from {asked.branch} into {asked.into}"
+        commit = self.ground.land(asked.branch, asked.into, how or "merge", words)
         if not commit:
             return "", True
         self.merges.append(Merge(time.time(), asked.number, asked.head, before, commit, how, bool(how)))

@@ -22,6 +22,7 @@ from ganger.core.scheduling.quota import after_success
 from ganger.core.scheduling.resume import after_green
 from ganger.core.vocabulary import FailureClass, TaskStatus
 from ganger.engine.attempt_context import Failed
+from ganger.engine.attempt_outcome import Waits
 from ganger.engine.delivery.ci.culprits import Culprits
 from ganger.engine.delivery.ci.expected import ExpectedCi
 from ganger.engine.delivery.ci.failure import CiTrouble
@@ -117,8 +118,16 @@ class Delivering:
         await self.merging.require_shown()
         await self.on_forge.before_review()
         if self.at.now.revert is None:
-            await self.reviewing.require(self.at.now.commit, when="after")
+            await self._require_review()
         await self.on_forge.after_review()
+
+    async def _require_review(self) -> None:
+        try:
+            await self.reviewing.require(self.at.now.commit, when="after")
+        except Waits:
+            # The reviewer reads on the request itself what is awaited.
+            await self.remarks.show()
+            raise
 
     async def _is_there_and_proved(self) -> bool:
         """False where its tip was removed from the branch meanwhile, and another one must be pushed."""

@@ -126,7 +126,7 @@ class RequestCommits:
         return put if isinstance(put, Conflict) else Rebased(put.tip, put.tree)
 
     async def _join(self, ours: str, theirs: str, name: str, *, yields: bool = False) -> Rebased | Conflict:
-        message = join_message(self.case.state.run_id, name, theirs)
+        message = join_message(self.case.state.run_id, name, theirs, self.branch)
         return await self.repository.join(ours, theirs, message, unix_time(self.case.now.started_at), yields=yields)
 
     def _builds_on_others(self) -> bool:

@@ -53,10 +53,13 @@ def remark_text(state: RunState, name: str) -> str:
     now = task.delivery
     assert now is not None
     task_name, run = quoted(one_line(name, 200)), quoted(one_line(state.run_id, 200))
+    merged = now.request is not None and now.request.merged
+    # What the target made of it is told in its own line.
+    commit = now.request.tested if now.request is not None and merged and now.request.tested else now.commit
     lines = [
-        f"Task {task_name} of run {run}, commit {now.commit[:_SHORT]}:",
+        f"Task {task_name} of run {run}, commit {commit[:_SHORT]}:",
         "",
-        f"- verified by {quoted(one_line(spec.verify_profile, 200))} before it was pushed: "
+        f"- verified by {quoted(one_line(spec.verify_profile, 200))} before the push: "
         + (", ".join(f"{unmarked(step.name)} {step.outcome}" for step in task.verify_steps) or "passed"),
     ]
     if now.waived == now.commit and now.waived_cause == NOT_EXPECTED:
@@ -69,17 +72,22 @@ def remark_text(state: RunState, name: str) -> str:
     if now.heeded:
         times = "once" if len(now.heeded) == 1 else f"{len(now.heeded)} times"
         lines.append(f"- sent back here {times} and done again")
-    if now.request is not None and now.request.merged:
-        lines.append(f"- merged as {now.request.merged[:_SHORT]}")
+    if merged:
+        lines.append(f"- merged as {merged[:_SHORT]}")
     return "\n".join(lines)
 
 
 def _review(state: RunState, name: str) -> list[str]:
     now = state.tasks[name].delivery
     assert now is not None
-    if now.reviewed != now.commit or not now.review:
+    request = now.request
+    tested = request.tested if request is not None and request.merged else now.commit
+    if now.reviewed not in (now.commit, tested) or not now.review:
         return []
     if now.review == WANTED:
         return ["- review: awaited. Approve this request, or ask for changes: your words go to the next worker."]
-    said = [fact.what for fact in now.facts if fact.commit == now.reviewed and fact.what.startswith(now.review)]
-    return [f"- review: {unmarked(one_line(said[-1], _MOST_SAID))}"] if said else []
+    same = {now.reviewed, *(request.alike if request is not None else ())}
+    said = [fact.what for fact in now.facts if fact.commit in same and fact.what.startswith(now.review)]
+    # It was given where this comment stands.
+    here = f" on the forge ({now.review_url})"
+    return [f"- review: {unmarked(one_line(said[-1].replace(here, ''), _MOST_SAID))}"] if said else []

@@ -34,10 +34,15 @@ class MadeBy:
 def change_message(run: str, task: str, attempt: int, summary: str, by: MadeBy | None = None) -> str:
     said = uncalling(one_line(summary, 2000)) or "no summary"
     name = uncalling(one_line(task, 60))
-    subject = f"{name}: {said}"
+    subject = f"{name}: {_headline(said)}"
     body = "" if len(subject) <= _SUBJECT else "\n\n" + "\n".join(textwrap.wrap(said, _SUBJECT))
     short = textwrap.shorten(subject, _SUBJECT, placeholder="…") if body else subject
     return f"{short}{body}\n\n{_trailers(run, task, attempt)}{by.trailers if by is not None else ''}"
+
+
+def _headline(said: str) -> str:
+    """One sentence without its full stop, as titles are."""
+    return said if ". " in said or said.endswith("..") else said.removesuffix(".")
 
 
 def wip_message(
@@ -81,7 +86,7 @@ def wip_message(
 
 def request_title(task: str, summary: str) -> str:
     said, name = uncalling(one_line(summary, 2000)), uncalling(one_line(task, 60))
-    subject = f"{name}: {said}" if said else name
+    subject = f"{name}: {_headline(said)}" if said else name
     return textwrap.shorten(subject, 2 * _SUBJECT, placeholder="…")
 
 
@@ -98,7 +103,7 @@ def request_body(state: RunState, task: str, commit: str) -> str:
         [
             f"Summary: {said}" if said else "No summary was given.",
             "",
-            f"Verified by `{spec.verify_profile}` before it was pushed:",
+            f"Verified by `{spec.verify_profile}` before the push:",
             "",
             *(steps or ["- passed"]),
             "",
@@ -106,7 +111,7 @@ def request_body(state: RunState, task: str, commit: str) -> str:
             "",
             *(listed or ["- none"]),
             "",
-            f"Task {quoted(one_line(task, 200))} of run {quoted(one_line(state.run_id, 200))}, at {commit[:12]}.",
+            f"Task {quoted(one_line(task, 200))} of run {quoted(one_line(state.run_id, 200))}, commit {commit[:12]}.",
         ]
     )
 
@@ -126,9 +131,11 @@ def revert_message(run: str, task: str, commits: Sequence[str]) -> str:
     return f"{subject}\n\n{body}\nGanger-Run: {run}\nGanger-Task: {task}\n"
 
 
-def join_message(run: str, branch: str, theirs: str) -> str:
-    name = one_line(branch, 40)
-    return f"Merge {name} at {theirs[:12]}\n\nOthers pushed to {name} meanwhile.\n\nGanger-Run: {one_line(run, 200)}\n"
+def join_message(run: str, branch: str, theirs: str, into: str = "") -> str:
+    """`into` is the branch of a change request; by default it is the run's own branch."""
+    name, target = one_line(branch, 40), one_line(into, 60) or f"ganger/{one_line(run, 40)}"
+    moved = f"{name} has moved on to {theirs[:12]}."
+    return f"Merge {name} into {target}\n\n{moved}\n\nGanger-Run: {one_line(run, 200)}\n"
 
 
 def _trailers(run: str, task: str, attempt: int) -> str:
