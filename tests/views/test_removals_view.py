@@ -26,7 +26,7 @@ ASKED = ev.QuestionAsked("q-1", "a", REMOVED, "what now?")
 
 
 def test_the_line_names_branch_tasks_and_question() -> None:
-    """D17: where it stands without opening the inbox."""
+    """Where it stands without opening the inbox."""
     (row,) = removals(after("", ev.CommitsRemoved("", TIP, ("a", "b")), ASKED))
     assert row.line == (
         "main: commits of this run were removed (a, b); nothing is pushed there until you answer; ganger inbox: q-1"
@@ -37,14 +37,14 @@ def test_the_line_names_branch_tasks_and_question() -> None:
 
 
 def test_a_branch_that_is_gone_is_told_with_its_repository() -> None:
-    """D17: nothing is left to compare with."""
+    """Nothing is left to compare with."""
     (row,) = removals(after("app", ev.CommitsRemoved("app", "", ("a",)), ASKED))
     assert row.line.startswith("app: main: the branch was deleted (a); ")
     assert row.as_json()["tip"] is None
 
 
 def test_what_stays_out_is_told_until_the_branch_is_set_back_and_what_is_put_back_is_not() -> None:
-    """D17: no line outlives its matter."""
+    """No line outlives its matter."""
     seen = ev.CommitsRemoved("", TIP, ("a",)), ASKED
     (row,) = removals(after("", *seen, ev.QuestionAnswered("q-1", "x"), ev.RemovalDecided("", "leave_out")))
     assert row.line.endswith("; they stay out; the next push goes on without them")

@@ -54,7 +54,11 @@ def command(project: Path | None, run_id: str | None, as_json: bool) -> int:
         _print_document(folder, state, workers, accounts, hosts, led=led)
         return 0
     _echo_summary(state, led=led)
-    _echo_rows(state, workers, [row.line for row in (*hosts, *removals(state), *accounts)])
+    _echo_rows(
+        state,
+        workers,
+        [*(row.line for row in hosts), *(row.line for row in removals(state)), *(row.line for row in accounts)],
+    )
     _echo_delivery(folder, state)
     if state.mode != "direct":
         merged = sum(bool(task.merged) for task in state.tasks.values())

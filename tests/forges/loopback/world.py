@@ -253,9 +253,7 @@ class World:
         run.stopped = {name: word if word in OVER else "cancel" for name, word in words.items()}
         return True
 
-    def somebody_pushes(
-        self, branch: str, name: str = "theirs.txt", text: str = "theirs\n", message: str = ""
-    ) -> str:
+    def somebody_pushes(self, branch: str, name: str = "theirs.txt", text: str = "theirs\n", message: str = "") -> str:
         with self.lock:
             commit = self.ground.commit(branch, name, text, message=message)
             self.foreign.add(commit)
