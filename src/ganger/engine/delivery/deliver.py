@@ -182,10 +182,15 @@ class Delivering:
                 finding = await self.waiting.settled(sha)
             finally:
                 self.at.following.forget(sha)
+            is_there = self.train is None or finding.ci is Ci.GREEN or await self._is_on_remote()
+            if self.at.now.commit != sha:
+                # It went with a push of others meanwhile.
+                await self.pushing.push()
+                continue
             if finding.ci is Ci.GREEN:
                 await self._green(sha, finding)
                 return
-            if self.train is not None and not await self._is_on_remote():
+            if self.train is not None and not is_there:
                 # A verdict on a commit that was removed from the branch does not count.
                 await self.train.record_loss(self.at)
             if await self.expected.waived(sha, finding):

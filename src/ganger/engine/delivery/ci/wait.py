@@ -41,6 +41,8 @@ class CiWaiting:
             seen = look.version
             if look.trouble is not None and not passes(look.trouble):
                 raise look.trouble
+            if self.at.now.commit != sha:
+                return Finding(Ci.WAITING, f"{sha[:12]} is not what is tracked any more")
             runs = [run for run in look.runs if not is_stale(run, self.at.now.stale)]
             runs = [with_unread(run, title, self.at.rules.required_jobs) for run in runs]
             old = [_held(run) for run in look.runs if is_stale(run, self.at.now.stale)]
@@ -103,7 +105,7 @@ class CiWaiting:
 
     async def seen(self, sha: str, runs: Sequence[RunFact], finding: Finding) -> None:
         now, ours = self.at.now, tuple(run for run in runs if run.sha == sha)
-        if (now.runs, now.finding, now.why) == (ours, finding.ci.value, finding.why):
+        if now.commit != sha or (now.runs, now.finding, now.why) == (ours, finding.ci.value, finding.why):
             return
         assert self.at.following is not None
         await self.at.case.record(
