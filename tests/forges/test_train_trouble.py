@@ -9,7 +9,7 @@ import pytest
 
 from ganger.core import events as ev
 from tests.forges.loopback.manners import Manners
-from tests.forges.loopback.script import by_tree
+from tests.forges.loopback.script import MIRROR, by_tree, ci
 from tests.forges.scenario import Outcome, Row, ended_of, play
 
 pytestmark = pytest.mark.whole
@@ -49,3 +49,25 @@ def test_whoever_waits_for_the_same_goes_on_when_one_is_retried(tmp_path: Path) 
     """D12 G12: the remote takes pushes again; it does not matter which of them a person names."""
     outcome = play(replace(CASES["refused"], retry="allow"), tmp_path)
     assert ends(outcome) == {"DONE"} and len(outcome.project.find(ev.AttemptLaunched)) == 3
+
+
+STOPPED = ci({"test": "run cancel"}, sec=0.3)
+PACE = {f"t{n}": 1.2 * n for n in range(1, 5)}
+SPENT = {
+    "cancelled": Row("cancelled", ((STOPPED,),), tasks=5, pace=PACE),
+    "the mirror does not come": Row("mirror", ((ci({MIRROR: "block skip"}, sec=0.3),),), tasks=5, pace=PACE),
+    "cancelled on github": Row("github", ((replace(STOPPED, again=({"test": "run cancel"},) * 9),),), "github", tasks=4,
+                               pace={"t2": 1.0, "t3": 2.0}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) if n else name for n, name in
+                                  enumerate(SPENT)])  # fmt: skip
+def test_a_cause_that_a_second_run_did_not_cure_costs_one_commit_of_nothing_however_many_come(
+    tmp_path: Path, name: str
+) -> None:
+    """D02 D04: who comes later does not try the same again; one question, and no run is said to be missing."""
+    outcome = play(SPENT[name], tmp_path)
+    assert ends(outcome) == {OUT} and len(outcome.project.find(ev.QuestionAsked)) == 1
+    assert outcome.scene.ground.empty_commits() <= 1
+    assert not [t for t in outcome.project.state().tasks.values() if "never started" in t.detail]

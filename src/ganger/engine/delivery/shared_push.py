@@ -164,13 +164,15 @@ class Train:
         self._report(task, intent, ev.Pushed(task, self._number(task), tip, branch, "together"))
         await self.journal.settle()
 
-    def was_run_again(self, task: str, sha: str, cause: str) -> bool:
-        """Whether another task with this tip has already asked the forge."""
-        others = (one.delivery for name, one in self.state.tasks.items() if name != task)
-        return any(
-            now is not None and now.commit == sha and cause in now.retriggered and now.retrigger is None
-            for now in others
-        )
+    def asked_again(self, task: str, sha: str, cause: str) -> list[Delivery]:
+        """Of others that have this tip and asked the forge to run it again, since this task waits for CI of it. A tip
+        that was made so that CI runs again is no such thing: nobody asked for a second run of that."""
+        since, told = self._of(task).pushed_at, f"CI runs again ({cause}, by rerun)"
+        others = [one.delivery for name, one in self.state.tasks.items() if name != task]
+        found = [now for now in others if now is not None and now.commit == sha]
+        return [
+            now for now in found if any((one.what, one.commit) == (told, sha) and one.at >= since for one in now.facts)
+        ]
 
     async def tip(self) -> str:
         return await self.remote.head(self.rules.branch)

@@ -9,6 +9,9 @@ from ganger.core import events as ev
 from ganger.core.delivery.expected_ci import NO_RUN
 from ganger.core.delivery.shared_pushes import CANCEL, MEND, NEW_TIP, STUCK, SUPERSEDED, is_free, was_stuck
 from ganger.core.model.ci import OVER, UNSETTLED, Ci, Finding, RunFact, Word, chosen, judge, mark
+from ganger.core.model.ledger import TAKEN_UP
+from ganger.core.vocabulary import BlockReason, TaskStatus
+from ganger.engine.attempt_outcome import Waits
 from ganger.engine.delivery.ci.expected import ExpectedCi
 from ganger.engine.delivery.ci.wait import NEVER_STARTED
 from ganger.engine.delivery.context import DeliveryContext, passes
@@ -36,13 +39,36 @@ class CiAgain:
         vain = await self.expected.no_push_helps(now.commit) if cause == NO_RUN else ""
         if cause == NEVER_STARTED or vain:
             why = f"{finding.why}; {vain}" if vain else finding.why
-            raise self.at.outside("CI never started", self.at.hinted(why, _WHAT_STARTS_IT))
+            raise self._asked("CI never started", self.at.hinted(why, _WHAT_STARTS_IT))
         used = [one for one in now.retriggered if not is_free(one)]
         if cause in used or len(used) >= self.at.rules.retriggers:
             done = f"CI was run again for {', '.join(used)} already" if used else "CI is not rerun automatically here"
-            raise self.at.outside(cause, self.at.hinted(finding.why, f"look at the job on the forge ({done})"))
-        if not await self._rerun_once(self._runs_of(finding), cause):
-            await self.empty_commit(cause)
+            raise self._asked(cause, self.at.hinted(finding.why, f"look at the job on the forge ({done})"))
+        if await self._rerun_once(self._runs_of(finding), cause):
+            return
+        if asker := self._asker(cause):
+            done = f"CI was run again for {cause} already, by {asker}"
+            raise self._asked(cause, self.at.hinted(finding.why, f"look at the job on the forge ({done})"))
+        await self.empty_commit(cause)
+
+    def _asked(self, cause: str, detail: str) -> Exception:
+        """On a branch that all share it concerns all: one asks, the others wait for what comes of it."""
+        if asker := self._asker(cause):
+            return Waits(BlockReason.EXTERNAL, f"{detail} (asked about {asker})")
+        return self.at.outside(cause, detail) if self.pushing.train is None else self.at.outside_for_all(cause, detail)
+
+    def _asker(self, cause: str) -> str:
+        """The task that is blocked as CI was run again for this already and that changed nothing. Where a person wants
+        this one to go on, it does."""
+        state, now = self.at.case.state, self.at.now
+        taken_up = any((fact.what, fact.commit) == (TAKEN_UP, now.commit) for fact in now.facts)
+        if self.pushing.train is None or taken_up:
+            return ""
+        signature = self.at.outside(cause, "").failed.signature
+        names = {one.task for one in state.questions.values() if one.answer is None} - {self.at.case.task}
+        blocked = (name for name in names if state.tasks[name].status is TaskStatus.BLOCKED)
+        same = (name for name in blocked if state.tasks[name].last_failure_signature == signature)
+        return next((name for name in same if state.specs[name].repo == self.at.case.spec.repo), "")
 
     async def _cause(self, finding: Finding) -> str:
         if finding.ci is Ci.CANCELLED:
@@ -131,8 +157,13 @@ class CiAgain:
             return await self._rerun(runs, cause)
         async with train.rerunning:
             case, sha = self.at.case, self.at.now.commit
-            if not train.was_run_again(case.task, sha, cause):
+            asked = train.asked_again(case.task, sha, cause)
+            if not asked:
                 return await self._rerun(runs, cause)
+            if {mark(run) for run in runs} & {mark(run) for one in asked for run in one.runs}:
+                # It ran again already, and this is what came of it.
+                done = f"look at the job on the forge (CI was run again for {cause} already)"
+                raise self._asked(cause, self.at.told(self.at.now.why, done))
             names = " ".join(run.id for run in runs)
             intended = ev.RetriggerIntended(case.task, case.number, sha, cause, "rerun", names)
             await case.record(intended, ev.Retriggered(case.task, case.number, sha, cause, "rerun"))
