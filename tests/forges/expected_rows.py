@@ -59,6 +59,10 @@ EXPECTED = [
     judged("documents that nobody said start no run", attempts=DOC, ends=EXTERNAL, says="never started"),
     judged("documents and code in one push", pushes=((SLOW,),), tasks=3, most=3, more=DOCS, attempts=DOC,
         work={"t1": [{"docs/t1.md": "one\n"}]}, never=(), needs=NONE_NEEDED),
+    judged("documents beside red code: who wrote them is not asked", tasks=4, most=4, more=DOCS, never=(),
+        pushes=((by_tree("t1.txt~bad", sec=1.5, paths_ignore=("docs/",)),),), needs=NONE_NEEDED, fixes_of={"t1": 1},
+        work={"t1": [{"t1.txt": "bad\n"}, {"t1.txt": "good\n"}], "t2": [{"docs/2.md": "two\n"}],
+              "t3": [{"docs/3.md": "three\n"}]}, pace={"t1": 0.3, "t2": 0.7, "t3": 0.9}),
 ]  # fmt: skip
 RETRIED = [
     judged("never started and retried: nothing was ever run there", pushes=((),), ends=EXTERNAL, retry="nothing",

@@ -12,6 +12,7 @@ import contextlib
 from collections.abc import Sequence
 
 from ganger.core import events as ev
+from ganger.core.delivery.expected_ci import unexpected_for
 from ganger.core.delivery.shared_pushes import is_at_it, needs_tip, suspects
 from ganger.core.logs.ci_logs import named_files
 from ganger.core.model.ci import UNSETTLED, Ci, Finding, RunFact, judge
@@ -157,6 +158,9 @@ class Culprits:
         if made is None:
             return UNKNOWN
         commit, tree = made
+        if unexpected_for(await self.repository.files_between(commit, tip), self.rules):
+            # CI does not run where these files alone differ, so it says of both what it said of the tip.
+            return "red"
         proved = self.state.proved.get(self.repo, "")
         if proved and tree == await self.repository.tree_of(proved):
             return "green"
