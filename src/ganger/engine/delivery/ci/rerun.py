@@ -163,7 +163,7 @@ class CiAgain:
             if {mark(run) for run in runs} & {mark(run) for one in asked for run in one.runs}:
                 # It ran again already, and this is what came of it.
                 done = f"look at the job on the forge (CI was run again for {cause} already)"
-                raise self._asked(cause, self.at.told(self.at.now.why, done))
+                raise self._asked(cause, self.at.hinted(self.at.now.why, done))
             names = " ".join(run.id for run in runs)
             intended = ev.RetriggerIntended(case.task, case.number, sha, cause, "rerun", names)
             await case.record(intended, ev.Retriggered(case.task, case.number, sha, cause, "rerun"))
