@@ -26,9 +26,8 @@ def command(since: int, follow: bool, project: Path | None, run_id: str | None, 
       ganger events --since 120 --follow --json
     """
     from ganger.app.runs import newest_run, read_events
-    from ganger.core.events import RunFinished, type_name
-    from ganger.views.history.stream import event_line
-    from ganger.views.run.board import sentence
+    from ganger.core.events import RunFinished
+    from ganger.views.history.stream import event_line, event_words
     from ganger.views.text import one_line
 
     folder = newest_run(look_at_project(project), run_id)
@@ -41,8 +40,7 @@ def command(since: int, follow: bool, project: Path | None, run_id: str | None, 
             if as_json:
                 click.echo(json.dumps(event_line(recorded), ensure_ascii=False))
             else:
-                said = sentence(recorded.event) or type_name(recorded.event).replace("_", " ")
-                click.echo(f"{recorded.seq:>5} {recorded.at[:19]}Z {one_line(said)}")
+                click.echo(f"{recorded.seq:>5} {recorded.at[:19]}Z {one_line(event_words(recorded.event))}")
         if not follow or finished:
             return 0
         time.sleep(0.3)

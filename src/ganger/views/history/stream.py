@@ -1,8 +1,9 @@
-"""Events as JSON lines for programs."""
+"""Events as lines: JSON for programs, words for people."""
 
 from __future__ import annotations
 
-from ganger.core.events import Recorded, fields_of, type_name
+from ganger.core.events import Event, Recorded, fields_of, type_name
+from ganger.core.sentences.sentences import sentence
 
 
 def event_line(recorded: Recorded) -> dict[str, object]:
@@ -15,3 +16,12 @@ def event_line(recorded: Recorded) -> dict[str, object]:
         "type": type_name(event),
         **fields_of(event),
     }
+
+
+def event_words(event: Event) -> str:
+    """What happened, in one sentence or by the event's name; a line about a task always names it."""
+    said, task = sentence(event), getattr(event, "task", "")
+    if said and (not task or task in said):
+        return said
+    words = said or type_name(event).replace("_", " ")
+    return f"{task}: {words}" if task else words
