@@ -11,7 +11,7 @@ from tests.core.test_golden_journals import JOURNALS, told
 
 @pytest.mark.parametrize("journal", JOURNALS)
 def test_every_line_about_a_task_names_the_task(journal: str) -> None:
-    """G10 G12: of whatever kind the event is, with a sentence of its own or without."""
+    """Of whatever kind the event is, with a sentence of its own or without."""
     events = [row.event for row in told(journal)]
     of_tasks = [(task, event_words(event)) for event in events if (task := getattr(event, "task", ""))]
     assert of_tasks and [words for task, words in of_tasks if task not in words] == []
