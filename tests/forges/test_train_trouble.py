@@ -9,7 +9,7 @@ import pytest
 
 from ganger.core import events as ev
 from tests.forges.loopback.manners import Manners
-from tests.forges.loopback.script import MIRROR, by_tree, ci
+from tests.forges.loopback.script import GREEN, MIRROR, by_tree, ci
 from tests.forges.scenario import Outcome, Row, ended_of, play
 
 pytestmark = pytest.mark.whole
@@ -71,3 +71,11 @@ def test_a_cause_that_a_second_run_did_not_cure_costs_one_commit_of_nothing_howe
     assert ends(outcome) == {OUT} and len(outcome.project.find(ev.QuestionAsked)) == 1
     assert outcome.scene.ground.empty_commits() <= 1
     assert not [t for t in outcome.project.state().tasks.values() if "never started" in t.detail]
+
+
+def test_who_was_asked_about_goes_on_when_a_later_tip_is_green(tmp_path: Path) -> None:
+    """D02 D04: the later tip holds the change and is its proof; no person is needed any more."""
+    pushes = ((STOPPED,), (STOPPED,), (GREEN,))
+    outcome = play(Row("later green", pushes, tasks=2, pace={"t1": 3.0}), tmp_path)
+    assert ends(outcome) == {"DONE"} and len(outcome.project.find(ev.QuestionAsked)) == 1
+    assert outcome.scene.ground.empty_commits() == 1 and len(outcome.project.find(ev.AttemptLaunched)) == 2

@@ -49,21 +49,35 @@ def back_beside(state: RunState, name: str, why: str, answer: str = "") -> list[
 
 
 def after_push(state: RunState, repo: str) -> list[ev.Event]:
-    """The branch takes pushes: what a refused push stopped goes on. What CI said of the branch still stands."""
-    return _freed(state, repo, "the branch takes pushes again", but=(BASE_RED, UNREAD_WORKFLOW))
+    """The branch takes pushes: what a refused push stopped continues. What CI said of the branch still stands."""
+    stopped = [name for name in parked(state, repo) if state.tasks[name].block_reason is BlockReason.EXTERNAL]
+    by_ci = _is_stopped_by(state, stopped, (BASE_RED, UNREAD_WORKFLOW))
+    return [] if by_ci else _freed(state, stopped, "the branch takes pushes again")
 
 
 def after_green(state: RunState, repo: str) -> list[ev.Event]:
-    """CI is green on the branch: what its own redness or its workflow stopped goes on."""
-    return _freed(state, repo, "CI is green on the branch again", but=(TAKEN_OUT, PUSH_REFUSED))
+    """CI is green on a tip of the branch: what is below it and has no verdict of its own continues, and finds that one.
 
-
-def _freed(state: RunState, repo: str, why: str, *, but: tuple[str, ...]) -> list[ev.Event]:
-    """All who wait outside, unless what one of them asked about is one of `but`."""
-    names = [name for name in parked(state, repo) if state.tasks[name].block_reason is BlockReason.EXTERNAL]
-    asked = [state.tasks[name].last_failure_signature or "" for name in names if state.tasks[name].final]
-    if any(signal in signature for signature in asked for signal in but):
+    A task that has been green keeps its question: what stopped it is not CI."""
+    if repo in state.removals:
         return []
+    stopped = [name for name in state.by_rank if state.specs[name].repo == repo and _lacks_green(state.tasks[name])]
+    by_remote = _is_stopped_by(state, stopped, (TAKEN_OUT, PUSH_REFUSED))
+    return [] if by_remote else _freed(state, stopped, "CI is green on the branch again")
+
+
+def _lacks_green(task: TaskState) -> bool:
+    now = task.delivery
+    stopped = task.status is TaskStatus.BLOCKED and task.block_reason is BlockReason.EXTERNAL and is_delivering(task)
+    return stopped and now is not None and bool(now.pushed) and now.green != now.commit
+
+
+def _is_stopped_by(state: RunState, names: list[str], signals: tuple[str, ...]) -> bool:
+    asked = [state.tasks[name].last_failure_signature or "" for name in names if state.tasks[name].final]
+    return any(signal in signature for signature in asked for signal in signals)
+
+
+def _freed(state: RunState, names: list[str], why: str) -> list[ev.Event]:
     events: list[ev.Event] = []
     for name in names:
         events += [*close_questions(state, name, why), ev.TaskRequeued(name, why)]
