@@ -341,7 +341,7 @@ def closing_events(state: RunState, close: CloseWindow) -> list[ev.Event]:
     events: list[ev.Event] = [
         ev.WindowClosed(window.index, close.done, close.failed, close.blocked, close.failure_rate, close.next_size)
     ]
-    events += [ev.TaskRequeued(name, "retried after its window") for name in verdict.requeue]
+    events += [ev.TaskRequeued(name, "its window has closed") for name in verdict.requeue]
     events += [ev.TaskRequeued(name, "its canary passed", granted=1) for name in verdict.release]
     for canary in verdict.promote:
         first, *rest = state.held[canary]
