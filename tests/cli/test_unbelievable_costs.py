@@ -33,7 +33,7 @@ def test_a_cost_that_cannot_be_is_not_believed(tmp_path: Path, said: str) -> Non
     steps = [[{"usage": ODD[said]}, {"result": {"status": "DONE"}}]]
     make_project(tmp_path, task("one"), task("two", depends_on=["one"]), script={"one": steps})
     answer = ganger("run", "--set", "budget.usd=5", "--set", "budget.attempt_usd=1", cwd=tmp_path)
-    assert answer.code == 0 and "not believed" in answer.out
+    assert answer.code == 0 and "implausible" in answer.out
     spent = ganger("status", "--json", cwd=tmp_path).json["spent"]
     assert (spent["usd"] or 0) <= 5 and (spent["tokens"] or 0) < MOST_TOKENS
 
@@ -42,7 +42,7 @@ def test_a_cost_that_can_be_is_believed(tmp_path: Path) -> None:
     """G04: dear is not impossible."""
     make_project(tmp_path, task("one"), script={"one": [[{"usage": {"usd": 812.5}}, {"result": {"status": "DONE"}}]]})
     answer = ganger("run", cwd=tmp_path)
-    assert "not believed" not in answer.out and ganger("status", "--json", cwd=tmp_path).json["spent"]["usd"] == 812.5
+    assert "implausible" not in answer.out and ganger("status", "--json", cwd=tmp_path).json["spent"]["usd"] == 812.5
 
 
 @pytest.mark.parametrize("told", [Tokens(usd=v) for v in (1e308, -0.01, math.inf, math.nan, MOST_USD * 1.01)])

@@ -64,7 +64,7 @@ TOLD: Mapping[str, Mapping[str, Sequence[str]]] = {
     },
     "The token file": {"status": ["3 BLOCKED, 1 RUNNING"], "inbox": ["3 open questions"], "why greeting": ["CI of"]},
     "The maintainer approves": {
-        "run": [f"greeting: {ID} was approved by maintainer on the forge", "change request #.* is merged"],
+        "run": [f"greeting: {ID} was approved by maintainer on the forge", "change request #.* was merged"],
         "status": ["3 BLOCKED, 1 DONE of 4"],
         "why greeting": ["greeting is DONE after 2 attempts: verified by check; pushed as .* to main; CI green",
                          r"change request #\d+ merged\."],

@@ -205,7 +205,7 @@ def sentence(event: ev.Event) -> str:
         case ev.TaskSettled(task=task, status=status, detail=detail, block_reason=reason):
             return f"{task}: {status.value}{f' ({reason.value})' if reason else ''}: {detail}"
         case ev.TaskRequeued(task=task, why=why):
-            return f"{task}: will be retried: {why}"
+            return f"{task}: queued again: {why}"
         case ev.TaskHeld(task=task, canary=canary):
             return f"{task}: held until {canary} has passed"
         case ev.Reconciled(added=added, removed=removed, changed=changed):
