@@ -11,6 +11,8 @@ from ganger.core import events as ev
 from ganger.core.vocabulary import TaskStatus
 from tests.engine.run_projects import SCRIPTED, Project, done, task, write
 
+pytestmark = pytest.mark.whole
+
 ONCE = {"retry_policy": {"max_attempts": 1}}
 TOGETHER = "concurrency = 2\nbatch_size = 2"
 RED = "import sys; sys.exit('AssertionError: red')\n"
@@ -64,6 +66,7 @@ def test_a_product_file_that_is_right_only_meanwhile_makes_nothing_done(tmp_path
     assert project.run() != 0 and project.status("b") is TaskStatus.FAILED
 
 
+@pytest.mark.quick
 def test_nobody_pays_for_what_another_agent_broke_meanwhile(tmp_path: Path) -> None:
     """T18 W02: the checks run again once nobody works beside them."""
     editor = [

@@ -13,6 +13,8 @@ from tests.forges.loopback.script import GREEN
 from tests.forges.loopback.server import FLAVOURS, TOKEN, serving
 from tests.forges.scenario import Row, Scene
 
+pytestmark = pytest.mark.whole
+
 ALL = [pytest.param(one, marks=[] if one in ("forgejo-16", "github") else [pytest.mark.slow]) for one in FLAVOURS]
 
 

@@ -19,6 +19,8 @@ from tests.forges.evening import REAL, RUN_ID, WORK, Evening, Scenes, Speed, eve
 from tests.forges.merge_truth import wrong_merges
 from tests.forges.truth import Needs, lies
 
+pytestmark = pytest.mark.whole
+
 ID, AT, CLOCK = "[0-9a-f]{12}", r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ", r"\d\d:\d\d UTC"
 REQUEST, HOST = r"http://\S+/pulls/\d+", r"127\.0\.0\.1:\d+"
 NO_ANSWER = rf"{HOST} has not answered since {CLOCK} \([^)]+\)"

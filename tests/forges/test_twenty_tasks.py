@@ -14,6 +14,8 @@ from tests.forges.loopback.manners import Manners
 from tests.forges.loopback.script import by_tree
 from tests.forges.scenario import Outcome, Row, main_of, play, require
 
+pytestmark = pytest.mark.whole
+
 CI_SEC, FOLD_SEC = 12.0, 2.0
 # CI of 12 s and pushes that fold within 2 s, as by a clock that goes so many times faster.
 FASTER, FASTEST = 6.0, 12.0

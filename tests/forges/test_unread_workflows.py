@@ -12,6 +12,8 @@ from tests.forges.loopback.script import GREEN
 from tests.forges.scenario import Row, ended_of, play, require
 from tests.forges.workflow_rows import UNREAD
 
+pytestmark = pytest.mark.whole
+
 
 @pytest.mark.parametrize("late", [{}, {"pace": {"a": 1.5}}], ids=["together", "one later"])
 def test_three_tasks_wait_for_one_answer_about_one_workflow(tmp_path: Path, late: dict[str, Any]) -> None:
