@@ -72,7 +72,7 @@ RETRIED = [
     judged("never started and retried twice: one commit of nothing at the most", pushes=((),), before=("base green",),
         retry="nothing", then=("again",), pushed=2, empty=1, ends=EXTERNAL, says="a second time"),
     judged("never started and retried, where workflows go by paths", base={WORKFLOW: FILTERED}, attempts=DOC,
-        before=("base green",), retry="nothing", ends=EXTERNAL, says="go by changed paths"),
+        before=("base green",), retry="nothing", ends=EXTERNAL, says="filter by changed paths"),
     quiet("never started, then no CI is expected, and retried", pushes=((),), retry="setting expects_ci = false"),
 ]  # fmt: skip
 STUCK = ci({"check": "wait", "test": "wait"}, again=({"check": "run ok", "test": "run ok"},))

@@ -112,7 +112,7 @@ def test_a_person_who_mended_it_does_not_wait_for_the_next_try(tmp_path: Path, h
         at.server.answer_again()
         words = ("answer", at.asked()[0].question, "it runs again") if how == "answer" else ("retry", "a")
         made = at.project.ganger(*words)
-        assert made.returncode == 0 and "asked at once" in made.stdout, made.stdout + made.stderr
+        assert made.returncode == 0 and "tried now" in made.stdout, made.stdout + made.stderr
         assert lead.wait(60) == 0 and at.done() and len(at.project.find(ev.HostTried)) == 1
 
 

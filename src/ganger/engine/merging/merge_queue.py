@@ -121,7 +121,11 @@ class MergeQueue:
         known = self.state.heads.get(self.name, "")
         rebase = self.state.rebases.get(self.name)
         if rebase is not None and (known, head) == (rebase.head, rebase.tip):
-            why = "the run's commits are on top of what others pushed"
+            why = (
+                "what was removed is left out"
+                if rebase.sets_back
+                else "the run's commits are on top of what others pushed"
+            )
             await journal.record(ev.HeadMoved(self.name, known, head, why))
         elif known and head != known:
             if not await self.repository.is_ancestor(known, head):
