@@ -80,7 +80,7 @@ def test_other_files_of_the_workspace_are_not_shown(tmp_path: Path, mode: str) -
     assert {text[name] for name in ("src/b.py", "top.txt")} == {""} and "c.md" not in text["docs/deep/c.md"]
     assert (root / "top.txt").read_text() == "top.txt\n" and (root / "docs/deep/c.md").exists()
     assert "files_read" not in answer.out + answer.err
-    assert "shown empty" in first_prompt(root) and "\n- src/a.py\n- kept\n" in first_prompt(root)
+    assert "appear empty" in first_prompt(root) and "\n- src/a.py\n- kept\n" in first_prompt(root)
 
 
 def test_without_such_a_sandbox_it_is_told(tmp_path: Path) -> None:

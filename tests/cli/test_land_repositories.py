@@ -104,7 +104,7 @@ def test_of_what_was_pushed_is_said_that_the_remote_has_it(tmp_path: Path) -> No
     """D01 W02: git pull and ganger land come to the same."""
     root = ran(tmp_path, PUSHED)
     said = ganger("run", cwd=root).out + (root / ".ganger" / "r1" / "report.md").read_text()
-    assert "main of its remote has it" in said and "moves your branch" not in said
+    assert "pushed to main (ganger ledger)" in said and "moves your branch" not in said
     assert git(tmp_path / "core", "ls-remote", "origin", "main").split()[0] != git(
         tmp_path / "core", "rev-parse", "main"
     )

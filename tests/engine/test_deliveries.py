@@ -192,7 +192,7 @@ def test_a_person_can_end_a_delivery_and_take_it_up_again(tmp_path: Path) -> Non
     project = DeliveryProject(tmp_path / "p", script=GOOD, jobs={"test": job}, more='[sandbox]\nuse = "off"').make()
     with project.start() as process:
         until(lambda: bool(project.of(ev.CiSeen)), beside=process)
-        assert "not followed" in project.ganger("end", "a").stdout
+        assert "no longer followed" in project.ganger("end", "a").stdout
         process.communicate(timeout=stretched(60))
     assert project.state().tasks["a"].block_reason is BlockReason.PAUSED
     go.touch()

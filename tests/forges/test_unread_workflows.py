@@ -29,7 +29,7 @@ def test_three_tasks_wait_for_one_answer_about_one_workflow(tmp_path: Path, late
 
 def test_who_waited_for_a_workflow_goes_on_when_a_later_push_is_green(tmp_path: Path) -> None:
     """D02 D05: the later tip holds their changes and is their proof: no person, no worker and no commit of nothing."""
-    row = Row("corrected meanwhile", ((UNREAD,), (GREEN,)), tasks=3, pace={"a": 1.5}, pushed=2)
+    row = Row("corrected meanwhile", ((UNREAD,), (GREEN,)), tasks=3, pace={"a": 1.5}, pushed=None, most=3)
     outcome = play(row, tmp_path)
     require(row, outcome)
     assert [ended_of(task) for task in outcome.project.state().tasks.values()] == ["DONE"] * 3

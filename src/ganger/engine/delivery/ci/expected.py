@@ -119,6 +119,10 @@ class ExpectedCi:
         following.begin(onto)
         try:
             look = await following.look(onto, (), after=0, wait_sec=self.at.outlet.poll_most_sec)
+            while not look.looks and look.trouble is None:
+                # No answer yet says nothing.
+                self.at.check_interrupts()
+                look = await following.look(onto, (), after=0, wait_sec=self.at.outlet.poll_most_sec)
         finally:
             following.forget(onto)
         if look.trouble is not None and not passes(look.trouble):
