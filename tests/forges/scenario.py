@@ -27,7 +27,7 @@ from tests.engine.run_projects import task, until
 from tests.forges.loopback.ground import Ground
 from tests.forges.loopback.manners import QUIET, Manners, Protection
 from tests.forges.loopback.people import Remark
-from tests.forges.loopback.script import GREEN, Fault, Run
+from tests.forges.loopback.script import GREEN, Fault, Run, holds
 from tests.forges.loopback.server import TOKEN, LoopbackForge, kind_of, send_hook, serving
 from tests.forges.loopback.world import Asked, World
 from tests.forges.merge_truth import wrong_merges
@@ -260,11 +260,11 @@ class Scene:
                 self.world.cut(branch or "main", int(count or 1))
             case "when", _, words:
                 count, _, then = words.partition(" ")
-                if self.world.own >= int(count):
-                    self.act(then, server)
-                else:
-                    later = self.world.meanwhile.setdefault(self.world.looks + 1, [])
-                    later.append(lambda: self.act(what, server))
+                self._once(what, then, server, is_due=self.world.own >= int(count))
+            case "once", _, words:
+                wanted, _, then = words.partition(" ")
+                there = self.ground.files(self.ground.tip("main"))
+                self._once(what, then, server, is_due=holds(wanted, there))
             case "drop", _, words:
                 branch, _, above = words.partition(" ")
                 self.world.drop(branch, int(above))
@@ -319,6 +319,12 @@ class Scene:
                 threading.Thread(target=self._send, args=(kind, delivery), daemon=True).start()
             case _:
                 raise ValueError(what)
+
+    def _once(self, what: str, then: str, server: LoopbackForge, *, is_due: bool) -> None:
+        if is_due:
+            self.act(then, server)
+        else:
+            self.world.meanwhile.setdefault(self.world.looks + 1, []).append(lambda: self.act(what, server))
 
     def _when_asked(self, words: str, server: LoopbackForge) -> None:
         """While the run goes on."""

@@ -176,6 +176,34 @@ def test_what_builds_on_it_waits(tmp_path: Path) -> None:
     assert found["t1"] in (LEFT, "BLOCKED(dependency_failed)") and found["t3"] == "BLOCKED(dependency_failed)", found
 
 
+# Only the fix is taken out of the branch: what it was to fix is still there.
+FIX = replace(ONE, tasks=3, concurrency=1, pushes=((by_tree("a.txt~bad", sec=0.5),),), others=(by_tree("a.txt~bad"),),
+              attempts=({"a.txt": "bad\n"}, {"a.txt": "good\n"}), meanwhile=((1, "once a.txt~good cut main 1"),))  # fmt: skip
+
+
+# The red commit came with others in one push, so CI judges it again once the rest is pushed.
+FIX_OF_TRAIN = replace(FIX, concurrency=3, pace={"a": 0.3, "t1": 0.3, "t2": 2.0})
+
+
+@pytest.mark.parametrize("row", [replace(FIX, more=EACH), FIX, FIX_OF_TRAIN], ids=["each", "train", "several"])
+def test_where_only_a_fix_was_removed_the_revert_of_the_rest_is_offered(tmp_path: Path, row: Row) -> None:
+    """D17 D06 D12: the red commit is the run's own, and only the task that made it is blamed."""
+    outcome = play(replace(row, then=(LEAVE,)), tmp_path)
+    assert ends(outcome).items() >= {"a": LEFT, "t2": "BLOCKED(dependency_failed)"}.items()
+    assert {e.task for e in outcome.project.find(ev.CulpritFound)} <= {"a"}
+    first, asked = outcome.project.state().questions.values()
+    assert "a commit of a is gone, and an earlier one stays" in first.text and asked.answer is None
+    assert (asked.task, asked.options[0]) == ("a", "revert it") and "before this run" not in outcome.detail()
+
+
+@pytest.mark.parametrize("row", [replace(FIX, more=EACH), FIX, FIX_OF_TRAIN], ids=["each", "train", "several"])
+def test_the_rest_of_a_removed_fix_is_reverted_and_the_others_are_done(tmp_path: Path, row: Row) -> None:
+    """D17 D06: without a worker."""
+    outcome = play(replace(row, then=(LEAVE,), then_again=("answer a revert it",)), tmp_path)
+    assert ends(outcome) == {"a": LEFT, "t1": "DONE", "t2": "DONE"}, outcome.detail()
+    assert "a.txt" not in outcome.scene.ground.files(outcome.scene.ground.tip("main"))
+
+
 def test_a_push_that_is_under_way_does_not_bring_it_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """D17: the remote compares, in the moment in which it takes the push."""
     real = GitRemote.push

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ganger.core.events import QuestionAsked
 from ganger.core.model.ledger import Delivery, RepoRules
 from ganger.core.model.records import RunState
 from ganger.core.planning.repos import shown
@@ -36,6 +37,19 @@ def options_after(state: RunState, name: str) -> tuple[str, ...]:
         return (TRY_AGAIN, LEAVE)
     again = (REVERT_IT,) if now.revert is None else (REVERT_IT, BY_WORKER)
     return (*again, TRY_AGAIN, LEAVE)
+
+
+def offered(state: RunState, name: str) -> QuestionAsked | None:
+    """What a person is asked about a task that ended, left out perhaps, while its commits keep the branch red; None
+    where that is asked already, or answered."""
+    number = state.tasks[name].attempts
+    asked = [q for q in state.questions.values() if q.task == name and (q.answer is None or q.attempt == number)]
+    if not can_revert(state, name) or any(q.answer in (None, LEAVE) for q in asked):
+        return None
+    options, task = (REVERT_IT, TRY_AGAIN, LEAVE), state.tasks[name]
+    text = f"CI of {rules_of(state, name).branch} is red because of {name}, which is {task.status.value}: {task.detail}"
+    context = told(state, name, options)
+    return QuestionAsked("", name, ESCALATED, text, attempt=number, context=context, options=options)
 
 
 def told(state: RunState, name: str, options: Sequence[str]) -> str:

@@ -526,9 +526,8 @@ def _culprit_found(state: RunState, event: ev.CulpritFound, at: str) -> None:
             continue
         if name != event.task:
             now = replace(now, waits_for=event.task)
-            now = _with(
-                now, at, "ganger", f"CI is red because of {event.task} ({event.how}), which fixes it", event.tip
-            )
+            by = f"because of {event.task} ({event.how})" if event.task else f"without their fault: {event.how}"
+            now = _with(now, at, "ganger", f"CI is red {by}", event.tip)
             state.tasks[name] = replace(task, delivery=now)
 
 

@@ -71,8 +71,9 @@ def _after_set_back(task: TaskState, now: Delivery, is_left: bool, move: Rebase)
     kept = tuple(one for one in now.merges if one not in move.gone)
     now = replace(now, merges=kept, waits_for="" if now.waits_for in move.left else now.waits_for)
     if is_left:
-        # If the task is included again, it starts with a worker.
-        bare = replace(now, commit="", pushed="", tree="", branch="", runs=(), finding="", why="", retrigger=None)
+        # If the task is included again, it starts with a worker. What nobody removed is still in the branch.
+        rest = kept[-1] if kept else ""
+        bare = replace(now, commit=rest, pushed=rest, tree="", branch="", runs=(), finding="", why="", retrigger=None)
         return replace(task, merged="", change=None, delivery=replace(bare, pending=False))
     if task.merged in move.gone:
         bare = replace(now, commit="", pushed="", tree="", branch="", runs=(), finding="", why="", retrigger=None)

@@ -262,7 +262,7 @@ class Delivering:
             below = self.at.now.onto[:12]
             why = f"{self.at.rules.branch} was red at {below} before this run's changes came: {finding.why}"
             raise self.at.outside_for_all(BASE_RED, self.at.hinted(why, "fix the branch itself"))
-        why = f"{finding.why}, because of the change of {name}, which fixes it"
+        why = f"{finding.why}, because of the change of {name}"
         await self.waiting.seen(sha, self.at.now.runs, replace(finding, why=why))
         await self.culprits.wait_for_mend(self.at, sha, name)
         await self.pushing.push()

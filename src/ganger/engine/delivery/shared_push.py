@@ -14,6 +14,7 @@ from typing import NoReturn
 from ganger.core import events as ev
 from ganger.core.control.answers import OPTIONS
 from ganger.core.control.removals import LEAVE_REMOVED, PUT_BACK, REMOVED, open_question
+from ganger.core.control.revert_offers import offered
 from ganger.core.delivery.branch_rules import merge_hint
 from ganger.core.delivery.shared_pushes import culprit, is_at_it, mend, needs_tip, under_way, waiting
 from ganger.core.model.ledger import Delivery
@@ -40,13 +41,14 @@ _LOOK_SEC = 1.0
 class TakenOut(GangerError):
     """Someone removed what this run had pushed from the branch: it is not pushed again unless a person decides so.
 
-    `tip` is what the branch is at, `tasks` those whose changes were removed without a decision about them so far."""
+    `tip` is what the branch is at, `tasks` those whose changes were removed without a decision about them so far, and
+    `whose` says so."""
 
     code = "TAKEN_OUT"
 
-    def __init__(self, message: str, tip: str, tasks: Sequence[str]) -> None:
+    def __init__(self, message: str, tip: str, tasks: Sequence[str], whose: str) -> None:
         super().__init__(message)
-        self.tip, self.tasks = tip, tuple(tasks)
+        self.tip, self.tasks, self.whose = tip, tuple(tasks), whose
 
 
 class NoLongerMerged(Exception):
@@ -65,7 +67,7 @@ class Train:
         self.rules = self.state.repos[repo]
         self.straight, self.back = Straightening(repo, sending), SetBack(repo, sending)
         self._asks = ("", 0)
-        self.rerunning = asyncio.Lock()
+        self.rerunning, self._offering = asyncio.Lock(), asyncio.Lock()
         self._pushing = asyncio.Lock()
         self._changed = asyncio.Event()
 
@@ -114,10 +116,9 @@ class Train:
         self._asks = (task, self._number(task))
         # Where the branch is gone, the only option is to push everything again.
         options = OPTIONS[REMOVED] if gone.tip else (PUT_BACK,)
-        whose = f"; with it the change of {', '.join(gone.tasks)} is gone" if gone.tasks else ""
         leave = f"{LEAVE_REMOVED} (the run continues without it), " if gone.tip else ""
         by_hand = f"restore it there by hand and ganger retry {task}"
-        text = f"{gone.message}{whose}: {leave}{PUT_BACK} (it is pushed again), or {by_hand}?"
+        text = f"{gone.message}{gone.whose}: {leave}{PUT_BACK} (it is pushed again), or {by_hand}?"
         removed = ev.CommitsRemoved(self.repo, gone.tip, gone.tasks)
         return Waits(
             BlockReason.EXTERNAL, gone.message, question=REMOVED, text=text, options=options, before=(removed,)
@@ -142,12 +143,17 @@ class Train:
                 if not under_way(self.state, self.repo):
                     await self.sending.patiently(task, self._push_waiting, self.rules.ci_sec)
             return
-        status = self.state.tasks[by].status.value
-        why = (
-            f"CI of {self.rules.branch} is red because of {by}, which is {status}; "
-            "it continues once that is fixed or reverted"
-        )
-        raise Waits(BlockReason.DEPENDENCY_FAILED, why)
+        raise await self.red_because_of(by)
+
+    async def red_because_of(self, name: str) -> Waits:
+        """The branch is red because of a task that no longer works on it: a person is asked what becomes of that."""
+        task, branch = self.state.tasks.get(name), self.rules.branch
+        status = "gone" if task is None else task.status.value
+        async with self._offering:
+            if task is not None and (asked := offered(self.state, name)):
+                await self.journal.record(asked)
+        why = f"CI of {branch} is red because of {name}, which is {status}; it continues once that is fixed or reverted"
+        return Waits(BlockReason.DEPENDENCY_FAILED, why)
 
     async def _others_pushed(self) -> bool:
         """Whether someone pushed on top of what this run pushed, perhaps the fix."""
@@ -227,7 +233,8 @@ class Train:
             return True
         now = f"is at {tip[:12]} now" if tip else "is gone"
         what = f"{last[:12]}, which this run had pushed, is no longer in {branch} of {self.remote.address}, which {now}"
-        raise TakenOut(what, tip, await self.back.undecided(tip))
+        names = await self.back.undecided(tip)
+        raise TakenOut(what, tip, names, await self.back.told(tip, names))
 
     async def _found(self, there: str) -> bool:
         """Whether an earlier push, whose answer was lost, is the branch's tip."""

@@ -7,6 +7,8 @@ is recorded, and after the intent the branch shows whether it moved.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ganger.core import events as ev
 from ganger.core.control.removals import go_on, is_skipped, restored, restored_tasks
 from ganger.core.model.records import Removal, TaskState
@@ -40,6 +42,14 @@ class SetBack:
     async def undecided(self, tip: str) -> list[str]:
         """Those about which no one has decided."""
         return [name for name in await self.lost(tip) if not self._is_decided(name)]
+
+    async def told(self, tip: str, names: Sequence[str]) -> str:
+        """What of these tasks' changes is no longer in the branch."""
+        gone = await self._gone(tip)
+        part = [name for name in names if tip and len(gone[name]) < len(self.sending.delivery(name).merges)]
+        whole = [name for name in names if name not in part]
+        parts = [f"a commit of {name} is gone, and an earlier one stays" for name in part]
+        return "; with it ".join(["", *([f"the change of {', '.join(whole)} is gone"] if whole else []), *parts])
 
     async def at_once(self) -> None:
         """Sets the branch back where the remote answers and everything is decided; otherwise the next push does."""

@@ -12,8 +12,8 @@ import contextlib
 from collections.abc import Sequence
 
 from ganger.core import events as ev
-from ganger.core.delivery.expected_ci import unexpected_for
-from ganger.core.delivery.shared_pushes import is_at_it, needs_tip, suspects
+from ganger.core.delivery.expected_ci import is_red, unexpected_for
+from ganger.core.delivery.shared_pushes import is_at_it, needs_tip
 from ganger.core.logs.ci_logs import named_files
 from ganger.core.model.ci import UNSETTLED, Ci, Finding, RunFact, judge
 from ganger.core.names import branch_stem
@@ -21,6 +21,7 @@ from ganger.core.times import unix_time
 from ganger.core.vocabulary import BlockReason
 from ganger.engine.attempt_outcome import Waits
 from ganger.engine.delivery.ci.failure import CiTrouble
+from ganger.engine.delivery.ci.own_commits import OwnCommits
 from ganger.engine.delivery.ci.red_before import RedBefore
 from ganger.engine.delivery.context import DeliveryContext, passes
 from ganger.engine.delivery.pollers.ci import CiPoller
@@ -38,6 +39,7 @@ class Culprits:
         self.train, self.following = train, following
         self.state, self.journal, self.repo = train.state, train.journal, train.repo
         self.repository, self.rules = train.repository, train.rules
+        self.own = OwnCommits(self.state, self.repo, self.repository)
         self._looking = asyncio.Lock()
         self._told: dict[str, tuple[RunFact, ...]] = {}
 
@@ -79,15 +81,8 @@ class Culprits:
                 return
             task = self.state.tasks.get(name)
             if task is None or not is_at_it(task):
-                status = "gone" if task is None else task.status.value
-                why = f"CI of {self.rules.branch} is red because of {name}, which is {status}; it continues once that"
-                raise Waits(BlockReason.DEPENDENCY_FAILED, f"{why} is fixed or reverted")
+                raise await self.train.red_because_of(name)
             await self.train.wait_for_change()
-
-    async def unproved(self, sha: str) -> dict[str, list[str]]:
-        """Each task's commits in this tip that no green tip holds."""
-        proved = self.state.proved.get(self.repo, "")
-        return {name: await self._fresh(name, sha, proved) for name in suspects(self.state, self.repo)}
 
     async def blame(self, sha: str, name: str, how: str) -> None:
         """Records whose fault it is, without a trial."""
@@ -98,14 +93,7 @@ class Culprits:
 
     async def _in_it(self, sha: str) -> list[str]:
         """Every task with a change in this tip that no green tip holds."""
-        proved = self.state.proved.get(self.repo, "")
-        return [name for name in suspects(self.state, self.repo) if await self._fresh(name, sha, proved)]
-
-    async def _fresh(self, name: str, sha: str, proved: str) -> list[str]:
-        """Its commits in `sha` that are not below `proved`."""
-        merges = self.train.sending.delivery(name).merges
-        there = [commit for commit in merges if await self.repository.is_ancestor(commit, sha)]
-        return [one for one in there if not proved or not await self.repository.is_ancestor(one, proved)]
+        return [name for name, commits in (await self.own.by_task(sha)).items() if commits]
 
     async def _find(
         self, at: DeliveryContext, sha: str, names: Sequence[str], log: str, *, own: bool
@@ -117,7 +105,7 @@ class Culprits:
             if verdict == UNKNOWN:
                 return self._likeliest(names[good + 1 : bad + 1], log)
             good, bad = (middle, bad) if verdict == "green" else (good, middle)
-        if bad == 0 and not own and await self._is_red_below(at):
+        if bad == 0 and not own and await self._is_red_below(at, sha, names):
             return "", f"{self.rules.branch} is red without any change of this run"
         if len(names) == 1:
             return names[0], "its change is the only one in it"
@@ -179,21 +167,24 @@ class Culprits:
                 return "green"
         return _word(finding)
 
-    async def _is_red_below(self, at: DeliveryContext) -> bool:
+    async def _is_red_below(self, at: DeliveryContext, sha: str, names: Sequence[str]) -> bool:
         """Whether CI says that what others put on the branch is red without this run."""
         below = at.now.onto
         ours = {one.commit for one in self.state.verdicts if one.repo == self.repo}
         if not below or below in ours or self.rules.forge == "command":
             return False
+        if await self.own.any_in(below):
+            verdict = await self._half(at, sha, names)
+            if verdict != UNKNOWN or is_red(self.state, names[0]):
+                return verdict == "red"
         return _word(await self.verdict(at, below, appear_sec=0.0)) == "red"
 
     async def _without(self, tip: str, names: Sequence[str]) -> tuple[str, str] | None:
         """The tip with these tasks' changes reverted, the latest first; None where they cannot be reverted."""
         top, tree = tip, await self.repository.tree_of(tip)
-        proved = self.state.proved.get(self.repo, "")
         for name in reversed(names):
             now = self.train.sending.delivery(name)
-            for commit in reversed(await self._fresh(name, tip, proved)):
+            for commit in reversed(await self.own.of(name, tip)):
                 message = f"Trial without {one_line(name, 60)}"
                 back = await self.repository.take_back(commit, top, message, unix_time(now.pushed_at))
                 if isinstance(back, Conflict):

@@ -8,6 +8,7 @@ from ganger.core import events as ev
 from ganger.core.model.ci import UNSETTLED, Ci, Finding, RunFact, judge
 from ganger.core.model.ledger import TargetVerdict
 from ganger.engine.delivery.ci.failure import CiTrouble
+from ganger.engine.delivery.ci.own_commits import OwnCommits
 from ganger.engine.delivery.context import DeliveryContext, passes
 from ganger.engine.resources.run_resources import one_line
 from ganger.errors import ForgeError
@@ -20,6 +21,7 @@ _LOOKS = 3
 class RedBefore:
     def __init__(self, at: DeliveryContext, trouble: CiTrouble) -> None:
         self.at, self.trouble, self.repo = at, trouble, at.case.spec.repo
+        self.own = OwnCommits(at.case.state, self.repo, at.sending.repository)
 
     async def same(self, sha: str, finding: Finding, runs: Sequence[RunFact] | None = None) -> TargetVerdict | None:
         """The red base that has every fault of this red commit, by the same jobs and by their logs; None where there
@@ -76,7 +78,9 @@ class RedBefore:
         ours = {one.commit for one in state.verdicts if one.repo == self.repo}
         for task in state.tasks.values():
             ours |= {task.delivery.pushed, *task.delivery.landed} if task.delivery is not None else set()
-        return "" if base in ours else base
+        if base in ours or (self.at.rules.style == "branch" and await self.own.any_in(base)):
+            return ""
+        return base
 
     async def _judged(self, base: str) -> TargetVerdict | None:
         following = self.at.following

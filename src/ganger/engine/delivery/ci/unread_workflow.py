@@ -54,7 +54,7 @@ class UnreadWorkflow:
         """This run's commits in `sha` that CI has not judged green."""
         if self.culprits is None:
             return {self.at.case.task: self.at.now.merges}
-        return await self.culprits.unproved(sha)
+        return await self.culprits.own.by_task(sha)
 
     async def asked(self, sha: str, finding: Finding) -> Exception:
         """One question for all tasks of the repository."""
