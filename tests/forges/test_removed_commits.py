@@ -176,8 +176,17 @@ def test_what_builds_on_it_waits(tmp_path: Path) -> None:
     assert found["t1"] in (LEFT, "BLOCKED(dependency_failed)") and found["t3"] == "BLOCKED(dependency_failed)", found
 
 
+def test_a_verdict_from_before_the_branch_was_cut_back_to_that_commit_stays_true(tmp_path: Path) -> None:
+    """D02 D17: the forge runs CI of it again then, which nobody had seen when the task was DONE."""
+    outcome = play(replace(ONE, meanwhile=((1, "when 2 cut main 1"),)), tmp_path)
+    world, (done,) = outcome.scene.world, [name for name, end in ends(outcome).items() if end == "DONE"]
+    sha = next(e.sha for e in outcome.project.find(ev.CiJudged) if e.task == done)
+    assert len([run for run in world.runs if run.sha == sha]) == 2
+    assert lies(outcome.project.events(), world, outcome.scene.row.needs) == []
+
+
 # Only the fix is taken out of the branch: what it was to fix is still there.
-FIX = replace(ONE, tasks=3, concurrency=1, pushes=((by_tree("a.txt~bad", sec=0.5),),), others=(by_tree("a.txt~bad"),),
+FIX = replace(ONE, concurrency=1, pushes=((by_tree("a.txt~bad", sec=0.5),),), others=(by_tree("a.txt~bad"),),
               attempts=({"a.txt": "bad\n"}, {"a.txt": "good\n"}), meanwhile=((1, "once a.txt~good cut main 1"),))  # fmt: skip
 
 

@@ -36,11 +36,11 @@ class Ci:
 
     def __init__(self, world: World, sha: str, needs: Needs, moment: float) -> None:
         self.world, self.needs, self.sha = world, needs, sha
-        told: dict[int, dict[str, str]] = {}
-        for shown in world.shown:
-            if shown.sha == sha and shown.at <= moment + _TRAVEL_SEC:
-                told[shown.run] = dict(shown.words)
-        self.runs = [run for run in _counted(world, sha, needs) if run.id in told]
+        shown = [one for one in world.shown if one.sha == sha and one.at <= moment + _TRAVEL_SEC]
+        told = {one.run: dict(one.words) for one in shown}
+        # What begins after the last answer about the commit was in no answer.
+        asked = max((one.at for one in shown), default=0.0)
+        self.runs = [run for run in _counted(world, sha, needs, asked) if run.id in told]
         self.told = {run.id: told[run.id] for run in self.runs}
 
     def jobs(self) -> list[tuple[str, str]]:
@@ -88,11 +88,11 @@ class Ci:
         return True
 
 
-def _counted(world: World, sha: str, needs: Needs) -> list[Made]:
-    """Per workflow the newest run of the best trigger, of exactly this commit."""
+def _counted(world: World, sha: str, needs: Needs, asked: float) -> list[Made]:
+    """Per workflow the newest run of the best trigger, of exactly this commit, that had begun by then."""
     best: dict[str, Made] = {}
     for run in world.runs:
-        if run.sha != sha or run.script.event not in needs.events or run.script.sha not in ("", "late"):
+        if run.sha != sha or run.born_at > asked or run.script.event not in needs.events or run.script.sha not in ("", "late"):
             continue
         known = best.get(run.script.workflow)
         weight = (-needs.events.index(run.script.event), run.id)

@@ -18,8 +18,6 @@ from ganger.core.logs.ci_logs import named_files
 from ganger.core.model.ci import UNSETTLED, Ci, Finding, RunFact, judge
 from ganger.core.names import branch_stem
 from ganger.core.times import unix_time
-from ganger.core.vocabulary import BlockReason
-from ganger.engine.attempt_outcome import Waits
 from ganger.engine.delivery.ci.failure import CiTrouble
 from ganger.engine.delivery.ci.own_commits import OwnCommits
 from ganger.engine.delivery.ci.red_before import RedBefore
