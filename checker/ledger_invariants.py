@@ -29,6 +29,7 @@ class _Ledger:
     milestone: Milestone = M.WORKING
     merged: bool = False
     at: str = ""
+    merges: list[str] = field(default_factory=list)
     is_done: bool = False
     intended: str = ""
     branch: str = ""
@@ -187,6 +188,7 @@ class LedgerWalk:
         """A mend of CI that changed nothing leaves what is tracked, and what was tried."""
         now = self.of(event.task)
         now.merged, now.at = True, event.commit or event.head
+        now.merges += [event.commit] if event.commit else []
         if event.commit or now.milestone is not M.FIXING_CI:
             now.causes, now.verdict = [], ""
         yield from ()
@@ -242,6 +244,11 @@ class LedgerWalk:
             is_out = name in move.left or (now.at in move.gone and not now.is_done)
             if is_out and self.repos.get(name, "") == event.repo:
                 now.pushed = now.at = ""
+            if self.repos.get(name, "") == event.repo:
+                now.merges = [one for one in now.merges if one not in move.gone]
+            if name in move.left and now.merges:
+                # What nobody removed of it is on the remote as before.
+                now.intended = now.pushed = now.merges[-1]
         yield from ()
 
     # --- CI ---------------------------------------------------------------------------------------------------------

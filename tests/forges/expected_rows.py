@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.engine.git_runs import edits
-from tests.forges.loopback.script import GREEN, RED, by_tree, ci
+from tests.forges.loopback.script import GREEN, MIRROR, RED, by_tree, ci
 from tests.forges.scenario import Row
 from tests.forges.truth import Needs
 
@@ -18,6 +18,7 @@ DOCS = 'ci_paths_ignore = ["docs/**", "*.md"]\n'
 REQUEST = 'style = "request"\n'
 CODE_ONLY = ci(None, paths_ignore=("docs/", "README.md"))
 SLOW = by_tree(sec=0.6, paths_ignore=("docs/",))
+ONE_RED = ci({"test": "run fail", MIRROR: None})
 DOC = ({"docs/a.md": "one\n"}, {"docs/a.md": "two\n"})
 WORKFLOW = ".forgejo/workflows/ci.yml"
 FILTERED = "on:\n  push:\n    paths-ignore: [docs/**]\n"
@@ -43,6 +44,10 @@ EXPECTED = [
         ends=EXTERNAL, says="never started"),
     judged("no CI is expected, and a run comes late in the grace", pushes=((ci(after=6),),),
         more=OFF + "appear_sec = 5\n"),
+    judged("no CI is expected, and of a run that comes only the required jobs count", pushes=((ONE_RED,),), more=OFF,
+        required=("check",), needs=Needs(required=("check",), mirrored=False)),
+    judged("no CI is expected, and a run comes without a required job", pushes=((GREEN,),), more=OFF + "fixes = 0\n",
+        required=("check", "deploy"), needs=Needs(required=("check", "deploy"), mirrored=False), ends="ESCALATED", fixes=0, asks=True, says="deploy (missing_job) failed"),
     judged("no CI is expected, and the run that came is deleted", pushes=((ci(gone=2),),), more=OFF, ends=EXTERNAL),
     quiet("no CI is expected of one task", pushes=((),), metadata={"a": {"expects_ci": False}}),
     judged("CI is expected of one task, and not of its repository", pushes=((),), more=OFF, ends=EXTERNAL,

@@ -187,7 +187,15 @@ def test_a_verdict_from_before_the_branch_was_cut_back_to_that_commit_stays_true
 
 # Only the fix is taken out of the branch: what it was to fix is still there.
 FIX = replace(ONE, concurrency=1, pushes=((by_tree("a.txt~bad", sec=0.5),),), others=(by_tree("a.txt~bad"),),
-              attempts=({"a.txt": "bad\n"}, {"a.txt": "good\n"}), meanwhile=((1, "once a.txt~good cut main 1"),))  # fmt: skip
+              attempts=({"a.txt": "bad\n"}, {"a.txt": "good\n"}), meanwhile=((1, "once a.txt~good cut main"),))  # fmt: skip
+
+
+def require_sound_after_a_fix(outcome: Outcome) -> None:
+    """As `require_sound`, of a run in which one fix was paid."""
+    project = outcome.project
+    assert lies(project.events(), outcome.scene.world, outcome.scene.row.needs) == []
+    assert [e.task for e in project.find(ev.AttemptLaunched)].count("a") == 2
+    assert project.state().refused == [] and broken(project.events(), Seen()) == []
 
 
 # The red commit came with others in one push, so CI judges it again once the rest is pushed.
@@ -200,6 +208,7 @@ def test_where_only_a_fix_was_removed_the_revert_of_the_rest_is_offered(tmp_path
     outcome = play(replace(row, then=(LEAVE,)), tmp_path)
     assert ends(outcome).items() >= {"a": LEFT, "t2": "BLOCKED(dependency_failed)"}.items()
     assert {e.task for e in outcome.project.find(ev.CulpritFound)} <= {"a"}
+    require_sound_after_a_fix(outcome)
     first, asked = outcome.project.state().questions.values()
     assert "a commit of a is gone, and an earlier one stays" in first.text and asked.answer is None
     assert (asked.task, asked.options[0]) == ("a", "revert it") and "before this run" not in outcome.detail()
@@ -211,6 +220,7 @@ def test_the_rest_of_a_removed_fix_is_reverted_and_the_others_are_done(tmp_path:
     outcome = play(replace(row, then=(LEAVE,), then_again=("answer a revert it",)), tmp_path)
     assert ends(outcome) == {"a": LEFT, "t1": "DONE", "t2": "DONE"}, outcome.detail()
     assert "a.txt" not in outcome.scene.ground.files(outcome.scene.ground.tip("main"))
+    require_sound_after_a_fix(outcome)
 
 
 def test_a_push_that_is_under_way_does_not_bring_it_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,7 +92,12 @@ def _counted(world: World, sha: str, needs: Needs, asked: float) -> list[Made]:
     """Per workflow the newest run of the best trigger, of exactly this commit, that had begun by then."""
     best: dict[str, Made] = {}
     for run in world.runs:
-        if run.sha != sha or run.born_at > asked or run.script.event not in needs.events or run.script.sha not in ("", "late"):
+        if (
+            run.sha != sha
+            or run.born_at > asked
+            or run.script.event not in needs.events
+            or run.script.sha not in ("", "late")
+        ):
             continue
         known = best.get(run.script.workflow)
         weight = (-needs.events.index(run.script.event), run.id)
