@@ -424,6 +424,8 @@ class LedgerWalk:
         now.is_done = False
         if event.by_person:
             self.person_acted, now.fixes = True, 0
+            # Whatever CI was run again for, a person looked into it, and may have run it again on the forge.
+            now.causes = []
         if now.milestone is M.DONE:
             now.milestone = M.WORKING
         yield from ()

@@ -13,6 +13,7 @@ EXTERNAL = "BLOCKED(external)"
 ONLY_CI = '["verified", "committed", "pushed", "ci"]'
 NONE_NEEDED = Needs(ci=False, mirrored=False)
 NO_MIRROR = Needs(mirrored=False)
+DEPLOYED = Needs(required=("check", "deploy"), mirrored=False)
 OFF = "expects_ci = false\n"
 DOCS = 'ci_paths_ignore = ["docs/**", "*.md"]\n'
 REQUEST = 'style = "request"\n'
@@ -47,7 +48,8 @@ EXPECTED = [
     judged("no CI is expected, and of a run that comes only the required jobs count", pushes=((ONE_RED,),), more=OFF,
         required=("check",), needs=Needs(required=("check",), mirrored=False)),
     judged("no CI is expected, and a run comes without a required job", pushes=((GREEN,),), more=OFF + "fixes = 0\n",
-        required=("check", "deploy"), needs=Needs(required=("check", "deploy"), mirrored=False), ends="ESCALATED", fixes=0, asks=True, says="deploy (missing_job) failed"),
+        required=("check", "deploy"), needs=DEPLOYED, ends="ESCALATED", fixes=0, asks=True,
+        says="deploy (missing_job) failed"),
     judged("no CI is expected, and the run that came is deleted", pushes=((ci(gone=2),),), more=OFF, ends=EXTERNAL),
     quiet("no CI is expected of one task", pushes=((),), metadata={"a": {"expects_ci": False}}),
     judged("CI is expected of one task, and not of its repository", pushes=((),), more=OFF, ends=EXTERNAL,

@@ -219,6 +219,8 @@ class Scene:
                 server.restore()
             case "approve", _, _:
                 self.world.runs[-1].script = GREEN
+            case "rerun", _, _:
+                assert self.world.again(self.world.runs[-1])
             case "begin", _, _:
                 push = self.ground.pushes()[-1]
                 self.world.begin(push.after, push.branch, GREEN)

@@ -187,7 +187,8 @@ def test_a_verdict_from_before_the_branch_was_cut_back_to_that_commit_stays_true
 
 # Only the fix is taken out of the branch: what it was to fix is still there.
 FIX = replace(ONE, concurrency=1, pushes=((by_tree("a.txt~bad", sec=0.5),),), others=(by_tree("a.txt~bad"),),
-              attempts=({"a.txt": "bad\n"}, {"a.txt": "good\n"}), meanwhile=((1, "once a.txt~good cut main"),))  # fmt: skip
+              attempts=({"a.txt": "bad\n"}, {"a.txt": "good\n"}),
+              meanwhile=((1, "once a.txt~good cut main"),))  # fmt: skip
 
 
 def require_sound_after_a_fix(outcome: Outcome) -> None:

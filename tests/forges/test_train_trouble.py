@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from checker.invariants import Seen, broken
 from ganger.core import events as ev
 from tests.forges.loopback.manners import Manners
 from tests.forges.loopback.script import GREEN, MIRROR, by_tree, ci
@@ -79,3 +81,19 @@ def test_who_was_asked_about_goes_on_when_a_later_tip_is_green(tmp_path: Path) -
     outcome = play(Row("later green", pushes, tasks=2, pace={"t1": 3.0}), tmp_path)
     assert ends(outcome) == {"DONE"} and len(outcome.project.find(ev.QuestionAsked)) == 1
     assert outcome.scene.ground.empty_commits() == 1 and len(outcome.project.find(ev.AttemptLaunched)) == 2
+
+
+# Its jobs are cancelled in every attempt.
+NEVER = replace(STOPPED, again=({"test": "run cancel"},) * 9)
+
+
+@pytest.mark.parametrize("then", [("rerun", "again"), ("again",)])
+def test_what_a_person_runs_again_on_the_page_is_not_taken_for_a_rerun_of_this_run(
+    tmp_path: Path, then: Sequence[str]
+) -> None:
+    """D04: after `ganger retry` it may ask for one more itself; the judge counts only what it asked for."""
+    row = Row("by hand", ((NEVER,),), "github", then=then, then_again=then)
+    outcome = play(row, tmp_path)
+    asked = [e for e in outcome.project.find(ev.Retriggered) if e.how == "rerun"]
+    assert len(asked) == outcome.server.log.count("rerun", status=201) == 3
+    assert broken(outcome.project.events(), Seen()) == [] and ends(outcome) == {OUT}
