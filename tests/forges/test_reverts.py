@@ -164,3 +164,18 @@ def test_left_as_it_is_the_task_waits_and_nothing_is_asked(tmp_path: Path) -> No
     outcome = played(replace(ALONE, then=("answer a leave it as it is",)), tmp_path)
     assert ends(outcome) == {"a": "ESCALATED"} and outcome.code == 4
     assert all(q.answer for q in outcome.project.state().questions.values())
+
+
+def test_what_was_reverted_by_hand_where_it_landed_is_left_out_without_a_request(tmp_path: Path) -> None:
+    """D06 W02: nothing empty is opened; CI of the branch as it is proves that it is reverted."""
+    outcome = played(replace(LANDED, then=("undo a.txt", REVERT)), tmp_path)
+    assert ends(outcome) == {"a": LEFT_OUT} and len(outcome.scene.world.asked) == 1, outcome.detail()
+    assert "already reverted" in outcome.project.state().tasks["a"].detail
+
+
+def test_a_fix_that_someone_made_by_hand_where_it_landed_opens_no_request(tmp_path: Path) -> None:
+    """D06 W02: the worker's fix adds nothing, so CI of what is there is the proof."""
+    attempts = ({"a.txt": "attempt 1\n"}, {"a.txt": "theirs\n"})
+    outcome = played(replace(LANDED, attempts=attempts, then=("push a.txt", "answer a try again")), tmp_path)
+    assert ends(outcome) == {"a": "DONE"} and len(outcome.scene.world.asked) == 1, outcome.detail()
+    assert "someone did the same by hand" in outcome.project.state().tasks["a"].detail

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ganger.core.model.ledger import Delivery, RepoRules
 from ganger.core.model.records import RunState
 from ganger.core.planning.repos import PROJECT, shown
 
@@ -22,6 +23,15 @@ def is_pushed(state: RunState, repo: str) -> bool:
     """Its changes are pushed directly to a branch of its remote."""
     rules = state.repos.get(repo)
     return rules is not None and rules.delivers and rules.style != "request"
+
+
+def needs_no_request(rules: RepoRules, now: Delivery) -> bool:
+    """Whether a later change of what was merged adds nothing: someone did the same in the target by hand, and what is
+    tracked is the target's own commit."""
+    request = now.request
+    if rules.style != "request" or request is None or not request.merged or now.branch != rules.branch:
+        return False
+    return now.commit not in ("", request.tested, request.merged)
 
 
 def landable(state: RunState, repo: str) -> str:

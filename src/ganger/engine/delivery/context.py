@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from ganger.core.control.revert_offers import passes_halt
+from ganger.core.delivery.landings import needs_no_request
 from ganger.core.model.ledger import Delivery, RepoRules
 from ganger.core.planning.repos import graph_of
 from ganger.core.vocabulary import BlockReason, FailureClass
@@ -37,6 +38,10 @@ class DeliveryContext:
     @property
     def now(self) -> Delivery:
         return self.sending.delivery(self.case.task)
+
+    @property
+    def needs_no_request(self) -> bool:
+        return needs_no_request(self.rules, self.now)
 
     async def while_answered(self, work: Callable[[], Awaitable[None]]) -> None:
         """Does the work from its ledger on, whenever its hosts answer; see `HostWatch`."""

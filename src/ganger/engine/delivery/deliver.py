@@ -117,7 +117,7 @@ class Delivering:
         await self.remarks.show()
         await self.merging.require_shown()
         await self.on_forge.before_review()
-        if self.at.now.revert is None:
+        if self.at.now.revert is None and not self.at.needs_no_request:
             await self._require_review()
         await self.on_forge.after_review()
 
@@ -312,7 +312,10 @@ class Delivering:
 
     def _proof(self) -> str:
         now, rules = self.at.now, self.at.rules
-        parts = [f"verified by {self.at.case.spec.verify_profile}", f"pushed as {now.commit[:12]} to {now.branch}"]
+        pushed = f"pushed as {now.commit[:12]} to {now.branch}"
+        if self.at.needs_no_request:
+            pushed = f"{now.branch} needs no change for it at {now.commit[:12]}, as someone did the same by hand"
+        parts = [f"verified by {self.at.case.spec.verify_profile}", pushed]
         if CI in rules.completion and now.green == now.commit:
             runs = chosen(now.commit, now.runs, rules.events)
             shown = ", ".join(run.url or f"run {run.id}" for run in runs)

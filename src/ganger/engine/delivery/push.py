@@ -25,8 +25,11 @@ class Pushing:
     async def _push_own(self) -> None:
         """Pushes to a branch that no one else uses."""
         task = self.at.case.task
-        if not self.at.now.branch or not self.at.now.tree:
+        if not self.at.now.branch or not self.at.now.tree or self.at.now.branch == self.at.rules.branch:
             branch, commit, tree = await self.at.sending.patiently(task, self.commits.published, self.at.rules.ci_sec)
+            if branch == self.at.rules.branch:
+                await self.at.sending.find(task, branch, commit, tree)
+                return
             replaces = await self._replaced(branch, commit)
             await self.at.sending.intend(task, branch, commit, tree, replaces=replaces)
         known = self.at.now.request

@@ -109,12 +109,15 @@ class RequestCommits:
         return joined.commit
 
     async def _rest(self) -> Published:
-        """A fix of what is already in the target: a change request of its own."""
+        """A fix of what is already in the target: a change request of its own. Where someone did the same by hand,
+        there is nothing to request: the target's own commit is tracked."""
         onto = await self.outlet.remote.fetch(self.rules.branch)
         put = await self._put(onto) if onto else Conflict((), "")
         if isinstance(put, Conflict):
             files = ", ".join(put.files[:10])
             raise PushFailed(f"the fix for {self.rules.branch} conflicts with it in {files}")
+        if put.tree == await self.repository.tree_of(onto):
+            return self.rules.branch, onto, put.tree
         return self.branch, put.commit, put.tree
 
     async def updated(self, tested: str, onto: str) -> Rebased | Conflict:

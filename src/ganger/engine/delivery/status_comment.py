@@ -29,7 +29,13 @@ class StatusComment:
         comments."""
         case, now, forge = self.at.case, self.at.now, self.at.outlet.forge
         request = now.request
-        if not self.at.outlet.remarks or forge is None or request is None or not request.number:
+        if (
+            self.at.needs_no_request
+            or not self.at.outlet.remarks
+            or forge is None
+            or request is None
+            or not request.number
+        ):
             return
         mark = _mark(case.state.run_id, case.task)
         words = f"{self.at.outlet.mask(remark_text(case.state, case.task))[0]}\n\n{mark}"

@@ -66,6 +66,12 @@ class PushQueue:
         intended = ev.PushIntended(task, number, repo, branch, commit, tree, cause, known, replaces=replaces)
         await self.record(task, intended)
 
+    async def find(self, task: str, branch: str, commit: str, tree: str) -> None:
+        """What is tracked is what the branch was just seen at: nothing is pushed."""
+        state, number = self.state, self.state.tasks[task].attempts
+        intended = ev.PushIntended(task, number, state.specs[task].repo, branch, commit, tree)
+        await self.record(task, intended, ev.Pushed(task, number, commit, branch, "found"))
+
     async def push(self, task: str, *, replaces: str = "") -> PushOutcome:
         """Pushes what is tracked to its branch; raises ForgeError where the remote cannot be asked. `replaces`: the
         commit that it overwrites there, and does not build on."""

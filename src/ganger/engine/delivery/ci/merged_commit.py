@@ -104,7 +104,7 @@ class LandedCi:
         known = self.at.now.request
         if known is None or not known.merged or known.settled or not self.at.rules.follows_ci:
             return
-        if self.at.now.green == known.merged or known.merged == known.tested:
+        if self.at.needs_no_request or self.at.now.green == known.merged or known.merged == known.tested:
             return
         verdict, finding, runs = await self._judged(known.merged)
         if verdict is LandedRequest.RED:

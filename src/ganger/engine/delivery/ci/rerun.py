@@ -137,6 +137,9 @@ class CiAgain:
         """CI runs again with another commit: an empty one, where nothing else waits to be pushed."""
         task, number = self.at.case.task, self.at.case.number
         self.at.require_open_chain()
+        if self.at.needs_no_request:
+            # It would go straight to the target.
+            raise self._asked(cause, self.at.hinted(self.at.now.why, f"run CI of {self.at.rules.branch} again"))
         if self.pushing.train is not None:
             await self.at.case.record(ev.RetriggerIntended(task, number, self.at.now.commit, cause, NEW_TIP))
             self.pushing.train.wake()

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from ganger.core import events as ev
+from ganger.core.delivery.landings import needs_no_request
 from ganger.core.delivery.request_merges import framed, renewed, renewed_title
 from ganger.core.model.ledger import Delivery, RequestRef
 from ganger.core.state.apply_delivery import rules_of
@@ -88,7 +89,7 @@ class Requesting:
     def wanted(self) -> bool:
         """Without a change there is nothing to request, except for a request that is already open."""
         known, change = self.now.request, self.case.now.change
-        if self.rules.style != "request" or self.outlet.forge is None:
+        if self.rules.style != "request" or self.outlet.forge is None or needs_no_request(self.rules, self.now):
             return False
         return (known is not None and bool(known.number)) or (change is not None and change.commit != change.base)
 
