@@ -40,3 +40,9 @@ NEEDED_BY_CHECK = replace(ALONE, name="needed by another", tasks=2, check=NEEDED
 STILL_RED = replace(ALONE, name="red without it", pushes=((by_tree("a.txt~bad", "!a.txt", sec=0.4),),))
 LANDED = merged("red where it landed", others=(by_tree("a.txt~attempt", sec=0.3),), more=AUTO + "fixes = 0\n")
 NOT_LANDED = merged("red in its request", by_tree("a.txt~attempt", sec=0.3), more=AUTO + "fixes = 0\n")
+MENDS = 'base_red = "mend"\nfixes = 1\n'
+OLD_AND_OWN = by_tree("!fix.txt", "a.txt~bad", sec=0.4)
+BEFORE = replace(OTHERS, name="the branch was red before", pushes=((OLD_AND_OWN,),), before=("base red",), more=MENDS,
+    tasks=3, work={name: [{f"{name}.txt": "one\n"}, {"fix.txt": "fixed\n"}] for name in ("t1", "t2")})  # fmt: skip
+BEFORE_ALONE = replace(ALONE, name="the branch was red before, and nobody else fixes it", before=("base red",),
+    pushes=((OLD_AND_OWN,),), others=(OLD_AND_OWN,), more=MENDS)  # fmt: skip

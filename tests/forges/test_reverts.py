@@ -11,6 +11,8 @@ from ganger.core import events as ev
 from ganger.core.model.records import Question
 from tests.forges.revert_rows import (
     ALONE,
+    BEFORE,
+    BEFORE_ALONE,
     BRANCHES,
     BUILT_ON,
     LANDED,
@@ -179,3 +181,19 @@ def test_a_fix_that_someone_made_by_hand_where_it_landed_opens_no_request(tmp_pa
     outcome = played(replace(LANDED, attempts=attempts, then=("push a.txt", "answer a try again")), tmp_path)
     assert ends(outcome) == {"a": "DONE"} and len(outcome.scene.world.asked) == 1, outcome.detail()
     assert "someone did the same by hand" in outcome.project.state().tasks["a"].detail
+
+
+def test_what_was_red_before_the_run_is_fixed_once_and_not_by_the_revert(tmp_path: Path) -> None:
+    """D06 D12: the older fault is nobody's own, so bisecting does not blame whoever came before its fix."""
+    outcome = played(BEFORE, tmp_path)
+    assert ends(outcome) == {"a": LEFT_OUT, "t1": "DONE", "t2": "DONE"}, outcome.detail()
+    tasks = outcome.project.state().tasks
+    assert sum(tasks[name].ci_fixes for name in ("t1", "t2")) == 1 and "a.txt" not in on_main(outcome)
+
+
+def test_a_revert_on_a_branch_that_was_red_before_waits_for_the_branch(tmp_path: Path) -> None:
+    """D01 D06: nothing of the task is left; once someone fixes what was there before, that is proved."""
+    outcome = played(BEFORE_ALONE, tmp_path / "one")
+    assert ends(outcome) == {"a": "BLOCKED(external)"} and "before this run's changes came" in outcome.detail()
+    again = played(replace(BEFORE_ALONE, then_again=("push fix.txt", "take a")), tmp_path / "two")
+    assert ends(again) == {"a": LEFT_OUT} and "a.txt" not in on_main(again), again.detail()

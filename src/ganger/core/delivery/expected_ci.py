@@ -47,6 +47,12 @@ def is_red(state: RunState, name: str) -> bool:
     return last is not None and not last.green
 
 
+def was_red_before(state: RunState, rules: RepoRules) -> bool:
+    """Whether faults from before the run may still be in its branch without being any task's: they are ignored, or no
+    task has fixed them yet."""
+    return rules.base_red == "ignore" or (rules.base_red == "mend" and not state.proved.get(rules.name, ""))
+
+
 def had_run(delivery: Delivery, sha: str = "") -> bool:
     """Whether a CI run was seen for this commit, or for any commit of the delivery."""
     seen = (fact.what for fact in delivery.facts if not sha or fact.commit == sha)

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from ganger.core import events as ev
 from ganger.core.control.reverted import reverted
-from ganger.core.delivery.expected_ci import NOT_EXPECTED
+from ganger.core.delivery.expected_ci import NOT_EXPECTED, was_red_before
 from ganger.core.delivery.shared_pushes import BASE_RED, PUSH_REFUSED
 from ganger.core.model.ci import Ci, Finding, chosen
 from ganger.core.model.ledger import CI, MIRRORED
@@ -252,15 +252,18 @@ class Delivering:
         log = await self.trouble.printed(sha, finding, self.at.now.runs)
         if log is None:
             return False
-        own = self.at.rules.base_red == "ignore" and await self.base.has_more(sha, finding)
-        name = await self.culprits.of(self.at, sha, log, own=own)
+        is_old = was_red_before(self.at.case.state, self.at.rules)
+        own = is_old and await self.base.has_more(sha, finding)
+        old = is_old and not own and await self.base.same(sha, finding) is not None
+        name = await self.culprits.of(self.at, sha, log, own=own, old=old)
         if name == self.at.case.task:
             return False
         if not name:
             if await self.again.is_superseded():
                 return True
-            below = self.at.now.onto[:12]
-            why = f"{self.at.rules.branch} was red at {below} before this run's changes came: {finding.why}"
+            base = self.at.case.state.bases.get(self.at.case.spec.repo)
+            below = base.commit if base is not None and base.verdict == "red" else self.at.now.onto
+            why = f"{self.at.rules.branch} was red at {below[:12]} before this run's changes came: {finding.why}"
             raise self.at.outside_for_all(BASE_RED, self.at.hinted(why, "fix the branch itself"))
         why = f"{finding.why}, because of the change of {name}"
         await self.waiting.seen(sha, self.at.now.runs, replace(finding, why=why))

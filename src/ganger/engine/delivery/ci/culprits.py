@@ -12,7 +12,7 @@ import contextlib
 from collections.abc import Sequence
 
 from ganger.core import events as ev
-from ganger.core.delivery.expected_ci import is_red, unexpected_for
+from ganger.core.delivery.expected_ci import is_red, unexpected_for, was_red_before
 from ganger.core.delivery.shared_pushes import is_at_it, needs_tip
 from ganger.core.logs.ci_logs import named_files
 from ganger.core.model.ci import UNSETTLED, Ci, Finding, RunFact, judge
@@ -41,18 +41,20 @@ class Culprits:
         self._looking = asyncio.Lock()
         self._told: dict[str, tuple[RunFact, ...]] = {}
 
-    async def of(self, at: DeliveryContext, sha: str, log: str, *, own: bool = False) -> str:
+    async def of(self, at: DeliveryContext, sha: str, log: str, *, own: bool = False, old: bool = False) -> str:
         """The task that turned `sha` red, empty where what is below this run did; `log` is what CI printed. `own`: it
-        has faults that what is below does not have."""
+        has faults that what is below does not have. `old`: it has no other faults than that."""
         async with self._looking:
             if sha in self.state.blamed:
                 return self.state.blamed[sha]
             names = await self._in_it(sha)
             if not names:
                 return at.case.task
-            name, how = await self._find(at, sha, names, log, own=own)
-            if not name and self.rules.base_red == "mend":
-                name, how = names[0], f"{how}, and it fixes that"
+            name, how = "", f"{self.rules.branch} is red without any change of this run"
+            if not old:
+                name, how = await self._find(at, sha, names, log, own=own)
+            if not name and self.rules.base_red == "mend" and (able := self._unreverted(names)):
+                name, how = able[0], f"{how}, and it fixes that"
             if name and len(names) == 1 and not self._others_track(sha, name):
                 return name
             await self.journal.record(ev.CulpritFound(self.repo, sha, name, how))
@@ -66,6 +68,10 @@ class Culprits:
             for other, task in self.state.tasks.items()
             if self.state.specs[other].repo == self.repo
         )
+
+    def _unreverted(self, names: Sequence[str]) -> list[str]:
+        """A task whose change is reverted fixes nothing."""
+        return [name for name in names if self.train.sending.delivery(name).revert is None]
 
     async def wait_for_mend(self, at: DeliveryContext, sha: str, name: str) -> None:
         """Returns when another tip is tracked or this one is green; raises Waits where no one works on it."""
@@ -158,8 +164,8 @@ class Culprits:
         return verdict
 
     async def _without_base(self, at: DeliveryContext, commit: str, finding: Finding) -> str:
-        """Where a branch that was red before the run is ignored, it says nothing about a part either."""
-        if finding.ci is Ci.RED and self.rules.base_red == "ignore":
+        """What was red before the run, and is ignored or not fixed yet, says nothing about a part either."""
+        if finding.ci is Ci.RED and was_red_before(self.state, self.rules):
             base = RedBefore(at, CiTrouble(at.case, at.outlet))
             if await base.same(commit, finding, self._told.get(commit, ())) is not None:
                 return "green"
