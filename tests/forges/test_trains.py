@@ -9,7 +9,7 @@ import pytest
 
 from ganger.core import events as ev
 from tests.forges.scenario import Row, ended_of, merges_of, play, require
-from tests.forges.train_rows import STRAIGHT, TRAINS, UNMENDED, UNSAID
+from tests.forges.train_rows import BY_PATHS, STRAIGHT, TRAINS, UNMENDED, UNSAID
 from tests.forges.truth import lies
 
 pytestmark = pytest.mark.whole
@@ -22,6 +22,15 @@ def test_what_is_pushed_together_is_judged_together_and_mended_by_the_one_who_br
     tmp_path: Path, row: Row
 ) -> None:
     """D02 D06 D13: no innocent pays, no commit of nothing stands between own pushes."""
+    outcome = play(row, tmp_path)
+    require(row, outcome)
+
+
+@pytest.mark.parametrize("row", BY_PATHS, ids=lambda row: row.name)
+def test_a_run_that_others_took_away_is_replaced_by_theirs_where_no_commit_of_nothing_starts_one(
+    tmp_path: Path, row: Row
+) -> None:
+    """D02 D05: of a tip that holds the change, with every workflow that its own run had; else a person is asked."""
     outcome = play(row, tmp_path)
     require(row, outcome)
 

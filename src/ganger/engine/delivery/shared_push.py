@@ -161,12 +161,13 @@ class Train:
         tip = await self.remote.head(self.rules.branch)
         return tip not in ("", last)
 
-    async def adopt(self, task: str, tip: str) -> None:
-        """A tip that this run pushed holds the task's change: from now on that tip is tracked."""
+    async def adopt(self, task: str, tip: str, *, onto: str = "") -> None:
+        """A tip of the branch holds the task's change: from now on that tip is tracked. `onto` is itself where someone
+        else pushed it."""
         now, branch = self._of(task), self.rules.branch
         own = now.own if now.own != tip else ""
         tree = await self.repository.tree_of(tip)
-        intent = ev.PushIntended(task, self._number(task), self.repo, branch, tip, tree, own=own)
+        intent = ev.PushIntended(task, self._number(task), self.repo, branch, tip, tree, own=own, onto=onto)
         self._report(task, intent, ev.Pushed(task, self._number(task), tip, branch, "together"))
         await self.journal.settle()
 

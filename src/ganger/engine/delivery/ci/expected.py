@@ -100,11 +100,15 @@ class ExpectedCi:
 
     # --- an empty commit --------------------------------------------------------------------------------------------
 
+    async def goes_by_paths(self, sha: str) -> bool:
+        """Whether an empty commit, which changes no path, starts no run: by its workflows, or by the settings."""
+        return bool(self.at.rules.ci_paths_ignore) or go_by_paths(await self.repository.ci_texts(sha))
+
     async def no_push_helps(self, sha: str) -> str:
         """Why another commit would not start a run either; empty where it may."""
         if was_pushed_again(self.at.now):
             return "an empty commit was pushed for it before, and none is pushed a second time"
-        if go_by_paths(await self.repository.ci_texts(sha)):
+        if await self.goes_by_paths(sha):
             return "its workflows filter by changed paths, and an empty commit changes none"
         taken_up = any(fact.what == TAKEN_UP and fact.commit == sha for fact in self.at.now.facts)
         if not taken_up or has_run_before(self.state, self.repo) or await self._ran_below(sha):

@@ -49,6 +49,9 @@ class CiAgain:
         if asker := self._asker(cause):
             done = f"CI was run again for {cause} already, by {asker}"
             raise self._asked(cause, self.at.hinted(finding.why, f"look at the job on the forge ({done})"))
+        if await self.expected.goes_by_paths(now.commit):
+            why = f"{finding.why}, and an empty commit starts no run, as workflows filter by changed paths"
+            raise self._asked(cause, self.at.hinted(why, "run it again on the forge"))
         await self.empty_commit(cause)
 
     def _asked(self, cause: str, detail: str) -> Exception:
@@ -104,8 +107,9 @@ class CiAgain:
         return train is not None and await train.is_superseded(self.at.now.commit)
 
     async def is_superseded(self) -> bool:
-        """Someone pushed on top of it, so the forge cancelled its run or started none: no job failed. Their tip does
-        not prove this change; once CI is finished with it, this run pushes a tip of its own."""
+        """Someone pushed on top of it, so the forge cancelled its run or started none: no job failed. Once CI is
+        finished with their tip, this run pushes one of its own. Where an empty commit starts no run, theirs is tracked
+        if CI judged it as it would have judged this one."""
         train = self.pushing.train
         if train is None or not await self.is_superseded_by_others():
             return False
@@ -113,25 +117,41 @@ class CiAgain:
         if times >= _MOST_SUPERSEDED:
             why = f"others push to {self.at.rules.branch} faster than CI judges it ({times} times)"
             raise self.at.outside("superseded", self.at.hinted(why, "push less often there, or give this run a branch"))
-        await self._others_judged(await train.tip())
+        tip = await train.tip()
+        runs = await self._others_judged(tip)
+        if await self.expected.goes_by_paths(self.at.now.commit):
+            covers = self._is_judged_like_it(tip, runs)
+            if covers:
+                await train.adopt(self.at.case.task, tip, onto=tip)
+            return covers
         await self.empty_commit(f"{SUPERSEDED}{times + 1}")
         return True
 
-    async def _others_judged(self, tip: str) -> None:
+    def _is_judged_like_it(self, tip: str, runs: Sequence[RunFact]) -> bool:
+        """Whether CI has a verdict on their tip, by the required jobs, or by every workflow that it ran here."""
+        rules, now = self.at.rules.ci_rules, self.at.now
+        ours = {run.workflow for run in chosen(now.commit, now.runs, rules.events)}
+        theirs = {run.workflow for run in chosen(tip, runs, rules.events)}
+        is_whole = bool(rules.required) or (bool(ours) and ours <= theirs)
+        return is_whole and judge(tip, runs, rules).ci in (Ci.GREEN, Ci.RED)
+
+    async def _others_judged(self, tip: str) -> Sequence[RunFact]:
         """A push on top of their commit could cancel their run."""
         following, clock = self.at.following, self.at.tools.clock
         assert following is not None
         since, seen = clock.monotonic(), 0
+        runs: Sequence[RunFact] = ()
         following.begin(tip)
         try:
             while (spent := clock.monotonic() - since) < self.at.rules.ci_sec:
                 self.at.check_interrupts()
                 look = await following.look(tip, (), after=seen, wait_sec=self.at.outlet.poll_most_sec)
-                seen, found = look.version, judge(tip, look.runs, self.at.rules.ci_rules).ci
+                seen, runs, found = look.version, look.runs, judge(tip, look.runs, self.at.rules.ci_rules).ci
                 if found not in UNSETTLED or (found is Ci.ABSENT and spent >= self.at.rules.appear_sec):
-                    return
+                    break
         finally:
             following.forget(tip)
+        return runs
 
     async def empty_commit(self, cause: str) -> None:
         """CI runs again with another commit: an empty one, where nothing else waits to be pushed."""
