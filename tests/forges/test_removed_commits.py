@@ -224,6 +224,14 @@ def test_the_rest_of_a_removed_fix_is_reverted_and_the_others_are_done(tmp_path:
     require_sound_after_a_fix(outcome)
 
 
+def test_a_blamed_tip_that_is_tracked_again_does_not_hold_up_its_revert(tmp_path: Path) -> None:
+    """D17 D06: the others wait for the revert, so the tip is not waited for before that is pushed."""
+    # All are merged while the forge is away, and go in one push.
+    row = replace(FIX, more="", concurrency=3, over_http=True, before=("outage 2",))
+    outcome = play(replace(row, then=(LEAVE,), then_again=("decide revert it",)), tmp_path)
+    assert ends(outcome) == {"a": LEFT, "t1": "DONE", "t2": "DONE"}, outcome.detail()
+
+
 def test_a_push_that_is_under_way_does_not_bring_it_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """D17: the remote compares, in the moment in which it takes the push."""
     real = GitRemote.push

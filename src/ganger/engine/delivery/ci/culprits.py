@@ -46,7 +46,7 @@ class Culprits:
         has faults that what is below does not have. `old`: it has no other faults than that."""
         async with self._looking:
             if sha in self.state.blamed:
-                return self.state.blamed[sha]
+                return await self._known(at, sha)
             names = await self._in_it(sha)
             if not names:
                 return at.case.task
@@ -60,6 +60,15 @@ class Culprits:
             await self.journal.record(ev.CulpritFound(self.repo, sha, name, how))
             self.train.wake()
             return name
+
+    async def _known(self, at: DeliveryContext, sha: str) -> str:
+        """Whose fault is recorded. A tip may be tracked again, as what came on top of it was removed: until its fix is
+        pushed nothing waits for CI of it."""
+        name = self.state.blamed[sha]
+        if name and name != at.case.task and not at.now.waits_for:
+            await self.journal.record(ev.CulpritFound(self.repo, sha, name, "as found before"))
+            self.train.wake()
+        return name
 
     def _others_track(self, sha: str, name: str) -> bool:
         """Whether a task that changed nothing, or is already proved, tracks the same tip: it waits as well."""
