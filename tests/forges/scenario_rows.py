@@ -28,6 +28,7 @@ TIMED_OUT = ci({"test": "wait run timeout", MIRROR: "block block skip"})
 TIMED_OUT_ONCE = replace(TIMED_OUT, again=({"test": "run ok", MIRROR: "block run ok"},))
 FLAKY_LOG = {"test": "fetching\nerror: connection reset by peer\n"}
 FLAKY = ci({"test": "wait run fail", MIRROR: "block block skip"}, logs=FLAKY_LOG)
+FLAKY_ON_MAIN = replace(FLAKY, branches=("main",))
 FLAKY_ONCE = replace(FLAKY, again=({"test": "run ok", MIRROR: "block run ok"},))
 NEUTRAL_ONCE = ci({"test": "run neutral"}, again=({"test": "ok", MIRROR: "run ok"},))
 LINT = Run({"lint": "wait run run ok"}, workflow="lint.yml")
@@ -89,6 +90,11 @@ STOPPED = [
         never=("attempt_failed",)),
     Row("flaky network on github", ((FLAKY_ONCE,),), "github", reruns=1, never=("attempt_failed",)),
     Row("flaky network twice is mended", ((FLAKY,), (FLAKY,), (GREEN,)), pushed=3, empty=1, fixes=1, slow=True),
+    Row("flaky network twice where CI judges no other branch", ((FLAKY_ON_MAIN,), (FLAKY_ON_MAIN,), (GREEN,)), pushed=3,
+        empty=1, fixes=1, slow=True),
+    Row("flaky network, then a fault of its own", ((FLAKY,), (RED,), (GREEN,)), pushed=3, empty=1, fixes=1, slow=True),
+    Row("flaky network twice is not excused as older than the run", ((FLAKY,), (FLAKY,), (GREEN,)), pushed=3, empty=1,
+        fixes=1, more='base_red = "ignore"', completion=ONLY_CI, needs=NO_MIRROR, never=("ci_waived",), slow=True),
     Row("needs approval on forgejo", ((ci({"test": "approve", MIRROR: "block"}),),), ends=EXTERNAL, says="approv",
         never=("retrigger_intended",)),
     Row("needs approval on github", ((ci({"test": "approve", MIRROR: "block"}),),), "github", EXTERNAL, says="approv"),

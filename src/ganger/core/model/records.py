@@ -492,6 +492,7 @@ class RunState:
     verdicts: list[RepoVerdict] = field(default_factory=list)
     proved: dict[str, str] = field(default_factory=dict)
     tips: dict[str, str] = field(default_factory=dict)
+    theirs: dict[str, str] = field(default_factory=dict)
     blamed: dict[str, str] = field(default_factory=dict)
     halves: dict[str, str] = field(default_factory=dict)
     bases: dict[str, TargetVerdict] = field(default_factory=dict)

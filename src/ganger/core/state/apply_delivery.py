@@ -25,7 +25,7 @@ from ganger.core.model.ledger import (
     missing,
 )
 from ganger.core.model.records import Rebase, RunState, TaskState
-from ganger.core.state.apply_removals import REMOVAL_CHANGES, forget_undecided, set_back
+from ganger.core.state.apply_removals import REMOVAL_CHANGES, forget_undecided, keep_theirs, set_back
 
 _MOST_FACTS = 200
 
@@ -114,6 +114,8 @@ def _push_intended(state: RunState, name: str, task: TaskState, event: ev.PushIn
     now = old if old.commit == event.commit and not old.runs else _of_new_commit(old)
     now = replace(now, commit=event.commit, tree=event.tree, branch=event.branch, upstream=event.upstream, pending=True)
     now = replace(now, onto=event.onto or now.onto)
+    if rules_of(state, name).style == "branch":
+        keep_theirs(state, event.repo, event.onto)
     if event.replaces and now.request is not None:
         now = replace(now, request=replace(now.request, replaces=event.replaces))
     pushes = f"to be pushed to {event.branch}" + ("" if event.cause == "change" else f" ({event.cause})")

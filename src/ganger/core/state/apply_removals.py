@@ -28,6 +28,7 @@ def _decided(state: RunState, event: ev.RemovalDecided, _at: str) -> None:
     del state.removals[event.repo]
     if event.what == PUT_BACK:
         # The next push starts from where the branch was.
+        keep_theirs(state, event.repo, known.tip)
         state.tips[event.repo] = known.tip
     if event.what == RESTORED:
         _deliver_again(state, known.tasks)
@@ -53,8 +54,18 @@ def forget_undecided(state: RunState, repo: str) -> None:
         del state.removals[repo]
 
 
+def keep_theirs(state: RunState, repo: str, tip: str) -> None:
+    """Notes where the branch is, unless this run pushed that."""
+    if tip in ("", state.tips.get(repo, ""), state.theirs.get(repo, "")):
+        return
+    delivered = (task.delivery for task in state.tasks.values())
+    if not any(now is not None and tip in (now.commit, now.pushed, *now.merges) for now in delivered):
+        state.theirs[repo] = tip
+
+
 def set_back(state: RunState, repo: str, move: Rebase, at: str) -> None:
     """The run's branch is where the remote branch is."""
+    keep_theirs(state, repo, move.tip)
     state.tips[repo] = move.tip
     known = state.removals.pop(repo, None)
     _deliver_again(state, () if known is None else [name for name in known.tasks if name not in move.left])

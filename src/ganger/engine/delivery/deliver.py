@@ -261,12 +261,7 @@ class Delivering:
         if not name:
             if await self.again.is_superseded():
                 return True
-            base = self.at.case.state.bases.get(self.at.case.spec.repo)
-            below = base.commit if base is not None and base.verdict == "red" else self.at.now.onto
-            told = f"was red at {below[:12]} before this run's changes came"
-            if await self.culprits.own.any_in(below):
-                told = f"is red at {below[:12]} also without this run's changes"
-            why = f"{self.at.rules.branch} {told}: {finding.why}"
+            why = f"{self.at.rules.branch} {await self.culprits.own.told(sha)}: {finding.why}"
             raise self.at.outside_for_all(BASE_RED, self.at.hinted(why, "fix the branch itself"))
         why = f"{finding.why}, because of the change of {name}"
         await self.waiting.seen(sha, self.at.now.runs, replace(finding, why=why))

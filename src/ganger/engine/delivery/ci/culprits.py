@@ -182,7 +182,7 @@ class Culprits:
 
     async def _is_red_below(self, at: DeliveryContext, sha: str, names: Sequence[str]) -> bool:
         """Whether CI says that what others put on the branch is red without this run."""
-        below = at.now.onto
+        below = await self.own.below(sha)
         ours = {one.commit for one in self.state.verdicts if one.repo == self.repo}
         if not below or below in ours or self.rules.forge == "command":
             return False

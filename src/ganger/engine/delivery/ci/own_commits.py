@@ -1,4 +1,4 @@
-"""This run's own commits below a commit of the shared branch, as far as nothing proves them."""
+"""A commit of the shared branch: which of this run's commits it holds that nothing proves, and what is below them."""
 
 from __future__ import annotations
 
@@ -25,3 +25,20 @@ class OwnCommits:
     async def any_in(self, sha: str) -> bool:
         """Whether what CI says of `sha` may be due to this run."""
         return any((await self.by_task(sha)).values())
+
+    async def below(self, sha: str) -> str:
+        """The newest commit in `sha` that others pushed; empty where a green tip holds it."""
+        theirs, proved = self.state.theirs.get(self.repo, ""), self.state.proved.get(self.repo, "")
+        if not theirs or not await self.repository.is_ancestor(theirs, sha):
+            return ""
+        return "" if proved and await self.repository.is_ancestor(theirs, proved) else theirs
+
+    async def told(self, sha: str) -> str:
+        """For people: where the branch is red without this run."""
+        base = self.state.bases.get(self.repo)
+        below = base.commit if base is not None and base.verdict == "red" else await self.below(sha)
+        if not below:
+            return "was red without any change of this run"
+        if await self.any_in(below):
+            return f"is red at {below[:12]} also without this run's changes"
+        return f"was red at {below[:12]} before this run's changes came"

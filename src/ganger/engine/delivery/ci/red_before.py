@@ -71,10 +71,11 @@ class RedBefore:
     async def _below(self, sha: str) -> str:
         """The target's commit before this run; empty where it is no longer known."""
         state, branch = self.at.case.state, self.at.rules.branch
-        base = self.at.now.onto
         if self.at.rules.style == "request":
             target = await self.at.unless_stopped(self.at.outlet.remote.fetch(branch))
             base = await self.at.sending.repository.fork_point(sha, target) if target else ""
+        else:
+            base = await self.own.below(sha)
         ours = {one.commit for one in state.verdicts if one.repo == self.repo}
         for task in state.tasks.values():
             ours |= {task.delivery.pushed, *task.delivery.landed} if task.delivery is not None else set()
