@@ -21,7 +21,7 @@ BRANCHES = [
     replace(OTHERS, name="one push each", more='fixes = 1\npushes = "each"'),
     replace(OTHERS, name="a straight history, and somebody pushes", more='fixes = 1\nhistory = "rebase"', before=LINEAR,
         then=("push", REVERT), others=(BAD,)),
-    replace(OTHERS, name="while the token is refused", over_http=True, then=("revoke 1", REVERT)),
+    replace(OTHERS, name="while the token is refused", over_http=True, then=("revoke awaited", REVERT)),
     replace(OTHERS, name="while the run goes on", then=(), timed=((0.0, f"soon {REVERT.removeprefix('answer ')}"),),
         pace={"t3": 12.0}, concurrency=4, slow=True),
     replace(ALONE, name="a maintainer reverted it already", then=("undo a.txt", REVERT), others=(BAD,)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import socket
@@ -22,6 +23,7 @@ from ganger.core.delivery.request_merges import BEGIN
 from ganger.core.model.records import TaskState
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.lead import Lead
+from ganger.errors import NotFoundError
 from tests.engine.git_runs import GitProject, edits, git
 from tests.engine.run_projects import task, until
 from tests.forges.loopback.ground import Ground
@@ -36,6 +38,8 @@ from tests.forges.truth import Needs, lies
 SECRET = "hook-secret"
 LEAK = "AKIA" + "IOSFODNN7EXAMPLX"
 POLL_SEC = 0.03
+# Of an outage or a revoked token: until a task waits for the host.
+AWAITED = "awaited"
 _SOMEBODY = ("-c", "user.name=Somebody", "-c", "user.email=somebody@example.org")
 FULL = '["verified", "committed", "pushed", "ci", "mirrored"]'
 CONFIG = """
@@ -77,7 +81,8 @@ class Row:
     `then` is what people do once the run has ended, before it is led again, `then_again` what they do after that.
     `prompt` must be in the last one a worker got. `unprotected` are files that workers may write all the same.
     `manners` is what the forge does beyond answering. `over_http`: the remote is the forge's own address and wants the
-    token, so an outage or a revoked token hits pushes too. `timed` is what happens so many seconds after the start.
+    token, so an outage or a revoked token hits pushes too; `awaited` instead of seconds: until a task waits for the
+    host. `timed` is what happens so many seconds after the start.
 
     Of rows with several tasks: `work` is what attempts of the others write, `ends_of` how others end (DONE) and
     `fixes_of` what CI's red cost them (nothing; -1: whatever). `most`: so many pushes at the most, instead of
@@ -211,7 +216,9 @@ class Scene:
                 self.world.somebody_pushes("main", name or "theirs.txt")
             case "revoke", _, sec:
                 server.revoke()
-                if sec:
+                if sec == AWAITED:
+                    self._until_awaited(server)
+                elif sec:
                     self._later(float(sec), server.restore)
             case "back", _, _:
                 server.answer_again()
@@ -237,7 +244,9 @@ class Scene:
                 self.world.open_request("there already", "", branch, "main", draft=False)
             case "outage", _, words:
                 sec, _, kind = words.partition(" ")
-                server.outage(float(sec), kind or "refused")
+                server.outage(600.0 if sec == AWAITED else float(sec), kind or "refused")
+                if sec == AWAITED:
+                    self._until_awaited(server)
             case "review", _, words:
                 state, _, text = words.partition(" ")
                 self.world.review(self.world.newest(), state, text)
@@ -335,6 +344,22 @@ class Scene:
         until(made.folder.database.exists)
         until(lambda: any(q.task == name and q.options for q in made.state().questions.values()))
         self.act(f"answer {words}", server)
+
+    def _until_awaited(self, server: LoopbackForge) -> None:
+        """The trouble is over once a task waits for the host, however long it takes until one needs it."""
+
+        def is_awaited() -> bool:
+            assert self.made is not None
+            with contextlib.suppress(NotFoundError):
+                return bool(self.made.find(ev.HostAwaited))
+            return False
+
+        def act() -> None:
+            until(is_awaited)
+            server.restore()
+            server.answer_again()
+
+        threading.Thread(target=act, daemon=True).start()
 
     def _later(self, sec: float, act: Callable[[], None]) -> None:
         timer = threading.Timer(sec, act)
