@@ -65,6 +65,7 @@ class LedgerWalk:
         self._most: dict[str, tuple[int, int]] = {}
         self.red: dict[str, str] = {}
         self.moves: dict[str, ev.SetBackIntended] = {}
+        self.rebases: dict[str, ev.RebaseIntended] = {}
 
     def take(self, event: ev.Event) -> Iterator[Wrong]:
         rule = _RULES.get(type(event))
@@ -229,6 +230,10 @@ class LedgerWalk:
             self.sent = {key for key in self.sent if key[0] != event.repo}
         yield from ()
 
+    def rebase_intended(self, event: ev.RebaseIntended) -> Iterator[Wrong]:
+        self.rebases[event.repo] = event
+        yield from ()
+
     def set_back_intended(self, event: ev.SetBackIntended) -> Iterator[Wrong]:
         self.moves[event.repo] = event
         for name in event.left:
@@ -237,7 +242,12 @@ class LedgerWalk:
 
     def head_moved(self, event: ev.HeadMoved) -> Iterator[Wrong]:
         """What was pushed with a commit that is not in the branch any more counts for nothing."""
-        move = self.moves.get(event.repo)
+        rebase, move = self.rebases.get(event.repo), self.moves.get(event.repo)
+        if rebase is not None and (rebase.head, rebase.tip) == (event.before, event.head):
+            places = dict(rebase.commits)
+            for name, now in self.ledgers.items():
+                if self.repos.get(name, "") == event.repo:
+                    now.merges = [places.get(one, one) for one in now.merges]
         if move is None or (move.head, move.tip) != (event.before, event.head):
             return
         for name, now in self.ledgers.items():
@@ -485,6 +495,7 @@ _RULES: dict[type[ev.Event], Callable[[LedgerWalk, Any], Iterator[Wrong]]] = {
     ev.Pushed: LedgerWalk.pushed,
     ev.PushLost: LedgerWalk.push_lost,
     ev.RemovalDecided: LedgerWalk.removal_decided,
+    ev.RebaseIntended: LedgerWalk.rebase_intended,
     ev.SetBackIntended: LedgerWalk.set_back_intended,
     ev.HeadMoved: LedgerWalk.head_moved,
     ev.CiSeen: LedgerWalk.ci_seen,
