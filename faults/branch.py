@@ -16,6 +16,7 @@ from ganger.core.vocabulary import FailureClass, TaskStatus
 
 _FIELDS = "%H%x00%P%x00%(trailers:key=Ganger-Task,valueonly,separator=%x2C)%x00"
 _FIELDS += "%(trailers:key=Ganger-Attempt,valueonly,separator=%x2C)%x01"
+_MOVES = (ev.RebaseIntended, ev.SetBackIntended)
 _HARMLESS = ("dangling ", "notice: ", "Checking ")
 
 
@@ -32,7 +33,7 @@ class Commit:
 def branch_now(place: Place, events: Sequence[ev.Recorded]) -> list[str]:
     """What may not be at any moment: merged work that the branch lacks, or a person's checkout that was touched."""
     wrong = _checkout(place)
-    merged = [event for event in merges(events) if event.commit]
+    merged = [event for event in standing(events) if event.commit]
     if not merged or is_between(place, events):
         return wrong
     found = {commit.oid for commit in commits(place)}
@@ -66,9 +67,9 @@ def commits(place: Place) -> list[Commit]:
 
 
 def is_between(place: Place, events: Sequence[ev.Recorded]) -> bool:
-    """The branch moved to the same commits without merges, and that is not told yet."""
-    last = next((e for r in reversed(events) if isinstance(e := r.event, ev.RebaseIntended | ev.HeadMoved)), None)
-    return isinstance(last, ev.RebaseIntended) and head(place) == last.tip
+    """The branch moved to the same commits without merges, or back, and that is not told yet."""
+    last = next((e for r in reversed(events) if isinstance(e := r.event, (*_MOVES, ev.HeadMoved))), None)
+    return isinstance(last, _MOVES) and head(place) == last.tip
 
 
 def places_of(events: Sequence[ev.Recorded]) -> dict[str, str]:
@@ -94,6 +95,23 @@ def head(place: Place) -> str:
 
 def merges(events: Sequence[ev.Recorded]) -> list[ev.Merged]:
     return [recorded.event for recorded in events if isinstance(recorded.event, ev.Merged)]
+
+
+def standing(events: Sequence[ev.Recorded]) -> list[ev.Merged]:
+    """Those that no set-back took out of the branch."""
+    found: list[ev.Merged] = []
+    intended: dict[str, ev.SetBackIntended] = {}
+    for recorded in events:
+        match recorded.event:
+            case ev.Merged() as merged:
+                found.append(merged)
+            case ev.SetBackIntended(repo=repo) as move:
+                intended[repo] = move
+            case ev.HeadMoved(repo=repo, before=before, head=tip):
+                last = intended.get(repo)
+                if last is not None and (last.head, last.tip) == (before, tip):
+                    found = [merged for merged in found if merged.commit not in last.gone]
+    return found
 
 
 def gap(place: Place, events: Sequence[ev.Recorded]) -> str:

@@ -9,7 +9,7 @@ import signal
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 
@@ -19,12 +19,11 @@ from faults.crash import spread
 from faults.judge import end_all, events_of, judge, keepers, left_alive, paid_twice, words
 from faults.leads import Ended, Lead
 from faults.pool import Job, Verdict, scratch
-from faults.scenes import SCENES, Stage, counted, put_up
+from faults.scenes import SCENES, THEIRS, Stage, counted, in_turn, put_up
 from faults.strace import Point, Strike
 from ganger.core import events as ev
-from ganger.core.control.revert_offers import REVERT_IT
 from ganger.core.vocabulary import TaskStatus
-from ganger.errors import EXIT_BLOCKED, EXIT_OK
+from ganger.errors import EXIT_ESCALATED
 
 # The lead dies while a push hangs there, and the push goes on later; or the push itself dies there.
 _PUSHES = ("late-push/brk.1", "late-push/exit_group.1", "git-push/exit_group.1", "git-push/pipe2.1")
@@ -55,7 +54,7 @@ def blows(scenes: Sequence[str], most: int, *, keeper: bool, bug: str = "", doub
         points = points_of(scene, bug)
         chosen += [Blow(scene, (point,), bug, keeper) for point in (spread(points, most) if most else points)]
         chance = random.Random(scene)  # noqa: S311
-        kinds = sorted({point.call.rpartition("/")[0] for point in points if steps.is_step(point)})
+        kinds = sorted({kind for point in points if (kind := steps.kind_of(point))})
         for point in spread(points, double):
             later = tuple(Point(f"{kind}/*", 1) for kind in chance.sample(kinds, 2))
             chosen.append(Blow(scene, (point, *later), bug, keeper))
@@ -64,35 +63,45 @@ def blows(scenes: Sequence[str], most: int, *, keeper: bool, bug: str = "", doub
 
 @cache
 def points_of(scene: str, bug: str = "") -> list[Point]:
-    """Both sides of every step, system calls between intent and outcome of a push, and pushes that die or hang."""
+    """Both sides of every step, system calls between intent and outcome of a push, and pushes that die or hang; those
+    of the lead that follows an answer apart."""
     leads.import_everything()
     with scratch() as folder, ExitStack() as ends:
         stage = put_up(SCENES[scene], folder, ends)
-        before = _before(stage, bug)
-        ended = leads.run(stage.place, before=before)
+        ended = leads.run_on(stage.place, before=_before(stage, bug), answer=stage.scene.answer)
         if problems := judge_end(stage, ended, ended.shown):
             raise RuntimeError(f"the undisturbed run {scene} is not as it must be: {problems}")
-        found = steps.steps_of(events_of(stage.place))
+        told = events_of(stage.place)
     pushes = [Point(call, n) for n in range(1, SCENES[scene].pushes + 1) for call in _PUSHES]
-    return [*found, *pushes, *_calls_of(scene, bug)]
+    if not SCENES[scene].later:
+        return [*steps.steps_of(told), *pushes, *_calls_of(scene, bug)]
+    second = max(place for place, recorded in enumerate(told) if isinstance(recorded.event, ev.LeadStarted))
+    first = [*steps.steps_of(told[:second]), *pushes[: len(_PUSHES)], *_calls_of(scene, bug)]
+    then = [*steps.steps_of(told[second:]), *pushes[: -len(_PUSHES)], *_calls_of(scene, bug, later=True)]
+    return [*first, *map(steps.later, then)]
 
 
-def _calls_of(scene: str, bug: str) -> list[Point]:
+def _calls_of(scene: str, bug: str, *, later: bool = False) -> list[Point]:
     with scratch() as folder, ExitStack() as ends:
         stage = put_up(SCENES[scene], folder, ends)
+        if later:
+            _until_answered(stage, _before(stage, bug))
         every = leads.trace(stage.place, before=_before(stage, bug))
     return spread([point for point in every if point.after.partition(" ")[0] in _AROUND_PUSHES], _CALLS)
 
 
+def _until_answered(stage: Stage, before: Callable[[], None] | None) -> Ended:
+    """What a lead showed that ended with the question, which is answered then."""
+    ended = leads.run(stage.place, before=before)
+    if ended.code == EXIT_ESCALATED:
+        leads.answered(stage.place, stage.scene.answer, before=before)
+    return ended
+
+
 def _before(stage: Stage, bug: str) -> Callable[[], None] | None:
     """The scene's own world, and the planted bug."""
-    given = [act for act in (stage.scene.world(), planted_pushes.planter(bug)) if act is not None]
-    return partial(_all, given) if given else None
-
-
-def _all(given: Sequence[Callable[[], None]]) -> None:
-    for act in given:
-        act()
+    given = [act for act in (stage.scene.world(stage.ground), planted_pushes.planter(bug)) if act is not None]
+    return partial(in_turn, given) if given else None
 
 
 def jobs(chosen: Sequence[Blow]) -> list[Job]:
@@ -126,7 +135,7 @@ def _struck(stage: Stage, blow: Blow) -> Verdict:
         gaps.append(ev.type_name(events[-1].event) if events else "nothing recorded")
         found = [*judge(place, shown, ended=None), *remote_now(stage, events)]
         wrong += [f"after the kill at {point}: {problem}" for problem in found]
-    ended = leads.run_on(place, before=before, **({"answer": REVERT_IT} if stage.scene.reverts else {}))
+    ended = leads.run_on(place, before=before, answer=stage.scene.answer)
     shown += ended.shown
     wrong += [f"at the end: {problem}" for problem in judge_end(stage, ended, shown)]
     if not wrong:
@@ -135,6 +144,25 @@ def _struck(stage: Stage, blow: Blow) -> Verdict:
 
 
 def _run_to(stage: Stage, point: Point, before: Callable[[], None] | None) -> Ended:
+    """To that point of a lead, or to the end; a lead that ends with the question is followed by one that has the
+    answer."""
+    shown: list[tuple[int, str]] = []
+    if steps.is_later(point):
+        while not leads.has_answered(stage.place):
+            ended = _until_answered(stage, before)
+            shown += ended.shown
+            if ended.code != EXIT_ESCALATED:
+                return replace(ended, shown=tuple(shown))
+        point = steps.without_phase(point)
+    while True:
+        ended = _struck_at(stage, point, before)
+        shown += ended.shown
+        asks = stage.scene.later and ended.code == EXIT_ESCALATED
+        if not asks or leads.answered(stage.place, stage.scene.answer, before=before) is None:
+            return replace(ended, shown=tuple(shown))
+
+
+def _struck_at(stage: Stage, point: Point, before: Callable[[], None] | None) -> Ended:
     if steps.is_step(point):
         return Lead(stage.place, before=steps.arrange(point, before)).wait()
     return leads.run(stage.place, strike=Strike(point), before=before)
@@ -166,8 +194,7 @@ def hunt(name: str) -> Verdict:
 def judge_end(stage: Stage, ended: Ended, shown: Sequence[tuple[int, str]]) -> list[str]:
     """As if nobody had been killed."""
     place = stage.place
-    expected = EXIT_BLOCKED if stage.scene.reverts else EXIT_OK
-    wrong = [] if ended.code == expected else [f"outcome: the lead ended with {ended.code}: {words(ended)}"]
+    wrong = [] if ended.code == stage.scene.ends else [f"outcome: the lead ended with {ended.code}: {words(ended)}"]
     if "Traceback" in ended.said:
         wrong.append(f"outcome: a traceback was shown: {words(ended)}")
     wrong += left_alive(place)
@@ -189,10 +216,29 @@ def remote_now(stage: Stage, events: Sequence[ev.Recorded]) -> list[str]:
     for recorded in events:
         event = recorded.event
         if isinstance(event, ev.Pushed) and not any(
-            stage.ground.holds(b, event.commit) for b in (event.branch, "main")
+            stage.ground.holds(b, event.commit) or _is_taken_out(stage, event.commit) for b in (event.branch, "main")
         ):
             wrong.append(f"remote: {event.task} was pushed as {event.commit[:12]}, and {event.branch} lacks it")
-    return wrong
+    return [*wrong, *_brought_back(stage)]
+
+
+def _is_taken_out(stage: Stage, commit: str) -> bool:
+    """Whether it holds what the maintainer took out, and not what they put in its place."""
+    files = stage.ground.files(commit)
+    return f"out/{stage.scene.removes}.txt" in files and THEIRS not in files
+
+
+def _brought_back(stage: Stage) -> list[str]:
+    """Pushes that have in their history what a maintainer took out and a person left out."""
+    if not stage.scene.leaves_out:
+        return []
+    path, found = f"out/{stage.scene.leaves_out}.txt", [p.after for p in stage.ground.pushes()]
+    later = [sha for sha in found if THEIRS in stage.ground.files(sha)]
+    return [
+        f"remote: {sha[:12]} brings back {path}, which was taken out and left out"
+        for sha in later
+        if stage.ground.git("log", "-1", "--format=%h", sha, "--", path)
+    ]
 
 
 def own_pushes(stage: Stage) -> list[tuple[str, str]]:
@@ -261,5 +307,12 @@ def _ledger_at_end(stage: Stage, events: Sequence[ev.Recorded]) -> list[str]:
     reverted = [e.task for r in events if isinstance(e := r.event, ev.Reverted)]
     if reverted != (["red"] if stage.scene.reverts else []):
         wrong.append(f"outcome: {reverted} is reverted")
-    left = [task for task in {*stage.scene.verdicts} - {*reverted} if status.get(task) is not TaskStatus.DONE]
-    return wrong + [f"outcome: {task} is {status.get(task)}" for task in left]
+    wanted = {*stage.scene.verdicts} - {*reverted, stage.scene.leaves_out}
+    wrong += [f"outcome: {task} is {status.get(task)}" for task in wanted if status.get(task) is not TaskStatus.DONE]
+    out = stage.scene.leaves_out
+    if out and status.get(out) is not TaskStatus.BLOCKED:
+        wrong.append(f"outcome: {out} is {status.get(out)}, and it is left out")
+    asked = sum(isinstance(r.event, ev.QuestionAsked) for r in events)
+    if stage.scene.answer and asked != 1:
+        wrong.append(f"outcome: {asked} questions were asked, not one")
+    return wrong

@@ -7,12 +7,15 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from faults.forge_process import TOKEN, Beside, Ground, kind_of
 from faults.scenario import Job, Place, Scenario
 from ganger.core import events as ev
+from ganger.core.control.removals import LEAVE_REMOVED, PUT_BACK
 from ganger.core.control.revert_offers import REVERT_IT
+from ganger.errors import EXIT_BLOCKED, EXIT_OK
 from ganger.forges.command.forge import CommandForge
 from ganger.ports import Entry
 from ganger.ports.forge import Forge, PushOutcome
@@ -41,6 +44,10 @@ sleep 0.2
 _MIRROR_ALL = """#!/bin/sh
 exec git push -q "{mirror}" "$1:refs/heads/of-$1"
 """
+_SKIPPED = f"mkdir -p out; echo well > {_SKIP}"
+_FINE = "mkdir -p out; echo fine > out/red.txt"
+# What a maintainer puts where the commit was that they took out.
+THEIRS = "theirs.txt"
 _PLAIN = "mkdir -p out; echo plain > out/plain.txt"
 _REWORKED = """mkdir -p out
 if [ -e out/plain.txt ]
@@ -85,7 +92,9 @@ appear_sec = 2
 class Scene:
     """One delivered run. `flavour` is that of the forge, or empty for CI by local commands; `reruns`: whether those can
     be run again. `together`: nobody waits for another, so changes share pushes, and `pushes` is the most there may be.
-    `reverts`: a person has the red change reverted. What follows is what must have been counted in the end."""
+    `answer` is what a person says to the one question: in the moment in which it is asked, or (`later`) once the lead
+    has ended with it. `removes`: a maintainer takes the pushed commit of this task out of the branch. What follows is
+    what must have been counted in the end."""
 
     name: str
     flavour: str = ""
@@ -101,25 +110,55 @@ class Scene:
     starts: Mapping[str, int] = field(default_factory=lambda: {"plain": 1, "skipped": 1, "red": 2})
     together: bool = False
     linear: bool = False
-    reverts: bool = False
+    answer: str = ""
+    later: bool = False
+    removes: str = ""
+    ends: int = EXIT_OK
+
+    @property
+    def reverts(self) -> bool:
+        return self.answer == REVERT_IT
+
+    @property
+    def leaves_out(self) -> str:
+        """The task that ends without its commit in the branch."""
+        return self.removes if self.answer == LEAVE_REMOVED else ""
+
+    @property
+    def edits(self) -> Mapping[str, str]:
+        plain = _REWORKED if self.starts["plain"] > 1 else _PLAIN
+        red = _RED if self.starts["red"] > 1 or self.reverts else _FINE
+        return {"plain": plain, "skipped": self._late(_SKIPPED), "red": self._late(red)}
+
+    def _late(self, edit: str) -> str:
+        """What is removed goes first."""
+        return f"sleep 0.3; {edit}" if self.removes else edit
 
     @property
     def jobs(self) -> tuple[Job, ...]:
         """One after the other, because what CI does goes by the order of pushes or by what the last commit changed."""
         queue = not self.together
         return (
-            Job("plain", edit=_REWORKED if self.starts["plain"] > 1 else _PLAIN),
-            Job("skipped", edit=f"mkdir -p out; echo well > {_SKIP}", needs=("plain",) if queue else ()),
-            Job("red", edit=_RED, needs=("skipped",) if queue else ()),
+            Job("plain", edit=self.edits["plain"]),
+            Job("skipped", edit=self.edits["skipped"], needs=("plain",) if queue else ()),
+            Job("red", edit=self.edits["red"], needs=("skipped",) if queue else ()),
         )
 
-    def world(self) -> Callable[[], None] | None:
+    def world(self, ground: Ground) -> Callable[[], None] | None:
         """What is different in this scene's leads."""
-        if self.linear:
-            return _somebody_first
-        if self.reverts:
-            return _answered_at_once
-        return None if self.reruns else _no_reruns
+        acts = [
+            _somebody_first if self.linear else None,
+            None if self.reruns else _no_reruns,
+            partial(_taken_out, self.removes, ground) if self.removes else None,
+            partial(_answered_at_once, self.answer) if self.answer and not self.later else None,
+        ]
+        chosen = [act for act in acts if act is not None]
+        return partial(in_turn, chosen) if chosen else None
+
+
+def in_turn(acts: Sequence[Callable[[], None]]) -> None:
+    for act in acts:
+        act()
 
 
 def _somebody_first() -> None:
@@ -137,18 +176,41 @@ def _somebody_first() -> None:
     setattr(GitRemote, "push", push)  # noqa: B010
 
 
-def _answered_at_once() -> None:
+def _answered_at_once(answer: str) -> None:
     """The person answers in the moment in which the question is on record."""
     real = SqliteStore.append
 
     def append(self: SqliteStore, batch: Sequence[Entry]) -> list[ev.Recorded]:
         recorded = real(self, batch)
         for one in recorded:
-            if isinstance(one.event, ev.QuestionAsked) and REVERT_IT in one.event.options:
-                self.send(one.at, "answer", {"question": one.event.question, "text": REVERT_IT})
+            if isinstance(one.event, ev.QuestionAsked) and answer in one.event.options:
+                self.send(one.at, "answer", {"question": one.event.question, "text": answer})
         return recorded
 
     setattr(SqliteStore, "append", append)  # noqa: B010
+
+
+def _taken_out(task: str, ground: Ground) -> None:
+    """A maintainer takes the commit of this task out of the branch once the run has recorded that it was pushed, and
+    puts one of their own in its place."""
+    real = SqliteStore.append
+
+    def append(self: SqliteStore, batch: Sequence[Entry]) -> list[ev.Recorded]:
+        recorded = real(self, batch)
+        if any(isinstance(one.event, ev.Pushed | ev.LeadStarted) for one in recorded):
+            known = [one.event for one in self.read(0)]
+            if any(isinstance(event, ev.Pushed) and event.task == task for event in known):
+                _take_out(ground, f"out/{task}.txt")
+        return recorded
+
+    setattr(SqliteStore, "append", append)  # noqa: B010
+
+
+def _take_out(ground: Ground, path: str) -> None:
+    tip = ground.tip("main")
+    if path in ground.files(tip) and THEIRS not in ground.files(tip):
+        first = ground.git("log", "--format=%H", "--reverse", tip, "--", path).split()[0]
+        ground.commit("main", THEIRS, "theirs\n", on=ground.parent(first))
 
 
 def _no_reruns() -> None:
@@ -169,8 +231,31 @@ SCENES = {
             "revert",
             together=True,
             pushes=6,
-            reverts=True,
+            answer=REVERT_IT,
+            ends=EXIT_BLOCKED,
             verdicts={"plain": ["green"], "skipped": ["green"], "red": ["red", "green"]},
+            starts={"plain": 1, "skipped": 1, "red": 1},
+        ),
+        Scene(
+            "leave-out",
+            together=True,
+            pushes=3,
+            more='pushes = "each"\n',
+            answer=LEAVE_REMOVED,
+            later=True,
+            removes="plain",
+            ends=EXIT_BLOCKED,
+            verdicts={"plain": ["green"], "skipped": ["green"], "red": ["green"]},
+            starts={"plain": 1, "skipped": 1, "red": 1},
+        ),
+        Scene(
+            "put-back",
+            together=True,
+            pushes=4,
+            more='pushes = "each"\n',
+            answer=PUT_BACK,
+            removes="plain",
+            verdicts={"plain": ["green", "green"], "skipped": ["green"], "red": ["green"]},
             starts={"plain": 1, "skipped": 1, "red": 1},
         ),
         Scene("request", "gitea-1.27", again=1, requests=3),
@@ -220,7 +305,7 @@ def put_up(scene: Scene, folder: Path, ends: ExitStack) -> Stage:
     settings += 'history = "rebase"\n' if scene.linear else ""
     settings += "fixes = 0\n" if scene.reverts else ""
     if beside is None:
-        settings += _COMMAND.format(base=base)
+        settings += scene.more + _COMMAND.format(base=base)
     else:
         os.environ[_VARIABLE] = TOKEN
         settings += _FORGE.format(kind=kind_of(scene.flavour), url=beside.url, token=_VARIABLE, more=scene.more)
@@ -230,11 +315,7 @@ def put_up(scene: Scene, folder: Path, ends: ExitStack) -> Stage:
         mode="local-git",
         schedule="off",
         concurrency=3,
-        wanted={
-            "out/plain.txt": "plainly\n" if scene.starts["plain"] > 1 else "plain\n",
-            _SKIP: "well\n",
-            **({} if scene.reverts else {"out/red.txt": "fine\n"}),
-        },
+        wanted=_wanted(scene),
         settings=settings,
     )
     place = Place(base, scenario).make()
@@ -245,6 +326,12 @@ def put_up(scene: Scene, folder: Path, ends: ExitStack) -> Stage:
         (base / name).write_text(text)
         (base / name).chmod(0o755)
     return Stage(scene, place, ground, beside)
+
+
+def _wanted(scene: Scene) -> dict[str, str]:
+    files = {"plain": "plainly\n" if scene.starts["plain"] > 1 else "plain\n", "skipped": "well\n", "red": "fine\n"}
+    without = ("red" if scene.reverts else "", scene.leaves_out)
+    return {f"out/{task}.txt": text for task, text in files.items() if task not in without}
 
 
 def counted(stage: Stage) -> dict[str, object]:
