@@ -18,6 +18,7 @@ from ganger.core.control.revert_offers import offered
 from ganger.core.delivery.branch_rules import merge_hint
 from ganger.core.delivery.shared_pushes import culprit, is_at_it, mend, needs_tip, under_way, waiting
 from ganger.core.model.ledger import Delivery
+from ganger.core.model.records import Removal
 from ganger.core.planning.repos import graph_of
 from ganger.core.scheduling.resume import after_push
 from ganger.core.times import unix_time
@@ -222,7 +223,22 @@ class Train:
     async def _require_kept(self, there: str) -> bool:
         """Raises TakenOut where a commit of this run is no longer in the branch: someone removed it. False: what a
         person decided to leave out is still in the run's branch."""
-        last, branch, is_due = self.state.tips.get(self.repo, ""), self.rules.branch, self.back.due is not None
+        while True:
+            known = self._known
+            found = await self._kept(there)
+            if not isinstance(found, TakenOut):
+                return found
+            if known == self._known:
+                raise found
+            # Another task asked meanwhile, and a person has answered: what was found is no longer a question.
+
+    @property
+    def _known(self) -> tuple[str, Removal | None]:
+        return self.state.tips.get(self.repo, ""), self.back.due
+
+    async def _kept(self, there: str) -> bool | TakenOut:
+        (last, due), branch = self._known, self.rules.branch
+        is_due = due is not None
         if not is_due and (not last or there == last):
             return True
         tip = await self.sending.gate.unless_stopped(self.remote.fetch(branch)) if there else ""
@@ -235,7 +251,7 @@ class Train:
         now = f"is at {tip[:12]} now" if tip else "is gone"
         what = f"{last[:12]}, which this run had pushed, is no longer in {branch} of {self.remote.address}, which {now}"
         names = await self.back.undecided(tip)
-        raise TakenOut(what, tip, names, await self.back.told(tip, names))
+        return TakenOut(what, tip, names, await self.back.told(tip, names))
 
     async def _found(self, there: str) -> bool:
         """Whether an earlier push, whose answer was lost, is the branch's tip."""
