@@ -117,6 +117,21 @@ def test_a_lead_that_dies_at_any_step_costs_no_job_a_second_start_and_no_rerun_t
     assert dies_at_every(stride, tmp_path) > 15
 
 
+def test_a_checkout_that_a_dead_lead_left_is_removed_although_no_one_asks_about_its_commit(tmp_path: Path) -> None:
+    """D18: its lead died between the end of the job and the removal."""
+    ground = Ground(tmp_path)
+    later = ground.commit("two")
+
+    async def dies(lead: Lead) -> None:
+        lead.forge._put_away = lambda *_: None  # type: ignore[method-assign]
+        await lead.over(ground.head)
+
+    ground.lead(ground.jobs(test=TELL), dies)
+    assert [one.name for one in ground.settings.checks.glob("ci.*")] == [f"ci.{ground.head[:12]}.test.1.1"]
+    ground.over(ground.jobs(test=TELL), later)
+    assert list(ground.settings.checks.glob("ci.*")) == [] and len(ground.told()) == 2
+
+
 async def never(*_given: object) -> None:
     return None
 

@@ -131,8 +131,8 @@ class Repositories:
     async def close(self) -> None:
         if self._doorbell is not None:
             await self._doorbell.close()
-        for repository in self.tools.repositories.values():
-            await repository.close()
         for outlet in self.tools.outlets.values():
             if outlet.forge is not None:
                 await outlet.forge.close()
+        for repository in self.tools.repositories.values():
+            await repository.close()

@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -181,11 +182,16 @@ class CommandForge:
         raise _no_requests(request.branch)
 
     async def close(self) -> None:
-        """Running jobs continue; the next lead finds them."""
+        """Running jobs continue; the next lead finds them. Checkouts of ended jobs are removed, also those of commits
+        that only an earlier lead asked about."""
         for driver in self._drivers.values():
             driver.cancel()
-        await asyncio.gather(*self._drivers.values(), *self._tidying, return_exceptions=True)
+        await asyncio.gather(*self._drivers.values(), return_exceptions=True)
         self._drivers.clear()
+        for sha in await asyncio.to_thread(self._records.known):
+            with suppress(ForgeError):
+                await self._load(sha)
+        await asyncio.gather(*self._tidying, return_exceptions=True)
 
     # --- records ----------------------------------------------------------------------------------------------------
 
