@@ -15,6 +15,8 @@ from ganger.engine.delivery.requests import merge
 from ganger.engine.delivery.shared_push import Train
 from ganger.engine.merging.commit_messages import trigger_message
 from ganger.engine.merging.push_queue import PushQueue
+from ganger.engine.merging.reverting import Reverting
+from ganger.engine.merging.set_back import SetBack
 from ganger.engine.merging.straightening import Placed, Straightening, placed
 from ganger.forges.pull_requests import GiteaPulls
 from ganger.ports import Conflict
@@ -136,6 +138,36 @@ def _joined_all_the_same() -> None:
     setattr(RepoRules, "is_linear", False)  # noqa: B010
 
 
+def _reverted_again() -> None:
+    """A new lead does not look whether the revert is merged; it makes it again."""
+
+    def is_due(self: Reverting) -> bool:
+        return self.now.revert is not None
+
+    setattr(Reverting, "is_due", property(is_due))  # noqa: B010
+
+
+def _set_back_not_moved() -> None:
+    """That the run's branch was set back is recorded, and it never moves."""
+
+    async def move(_self: SetBack, _head: str, _tip: str) -> None:
+        return None
+
+    setattr(SetBack, "_move", move)  # noqa: B010
+
+
+def _set_back_without_intent() -> None:
+    """The run's branch is set back before anyone has written down that it shall be."""
+    real = SetBack.carry_out
+
+    async def carry_out(self: SetBack, tip: str) -> bool:
+        if self.due is not None:
+            await self._move(await self.repository.head(), tip)
+        return await real(self, tip)
+
+    setattr(SetBack, "carry_out", carry_out)  # noqa: B010
+
+
 BUGS: dict[str, Bug] = {
     "pushed-without-intent": Bug(_pushed_without_intent, "nobody intended that", ("before/push_intended/plain:1",)),
     "empty-commit-of-any-date": Bug(
@@ -146,6 +178,11 @@ BUGS: dict[str, Bug] = {
     "verdict-before-the-push": Bug(_verdict_before_the_push, "verdicts"),
     "merge-believed-open": Bug(_merge_believed_open, "outcome", scene="request-merge"),
     "rebased-without-intent": Bug(_rebased_without_intent, "outcome", ("before/head_moved/*:1",), "linear"),
+    "reverted-again": Bug(_reverted_again, "merged before", ("before/pushed/red:2", "after/merged/red:2"), "revert"),
+    "set-back-not-moved": Bug(_set_back_not_moved, "brings back", scene="leave-out"),
+    "set-back-without-intent": Bug(
+        _set_back_without_intent, "outcome", ("answered/before/set_back_intended/*:1",), "leave-out"
+    ),
     "joined-all-the-same": Bug(_joined_all_the_same, "to be straight", scene="linear"),
     "merged-without-an-update": Bug(_merged_without_an_update, "pushes", scene="request-merge"),
 }
