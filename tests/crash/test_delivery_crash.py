@@ -33,12 +33,15 @@ STEPS = {
     "linear": ("before/rebase_intended", "after/rebase_intended", "before/head_moved", "after/head_moved",
               "before/pushed"),
     "revert": ("before/revert_chosen", "after/revert_chosen", "before/reverted", "after/reverted"),
+    "leave-out": ("before/commits_removed", "answered/after/removal_decided", "answered/before/set_back_intended",
+              "answered/after/set_back_intended", "answered/before/head_moved", "answered/before/pushed"),
+    "put-back": ("after/commits_removed", "before/removal_decided", "after/removal_decided", "before/pushed"),
     "request": ("before/pushed", "before/request_opened", "after/request_opened", "before/request_changed"),
     "request-merge": ("before/request_opened", "after/update_intended", "before/pushed", "after/merge_intended",
               "before/request_changed", "before/tracking_moved", "after/ci_judged"),
     "request-empty": ("after/request_intended", "before/retrigger_intended", "after/push_intended", "before/pushed"),
 }  # fmt: skip
-BRIEF = ("rerun", "request", "linear", "revert")
+BRIEF = ("rerun", "request", "linear", "revert", "leave-out")
 
 
 @pytest.mark.needs("strace", "git")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,6 +24,7 @@ from tests.forges.loopback.script import by_tree
 from tests.forges.loopback.server import LoopbackForge
 from tests.forges.scenario import Outcome, Row, ended_of, merges_of, play
 from tests.forges.truth import lies
+from tests.patience import Patience
 
 pytestmark = pytest.mark.whole
 
@@ -248,6 +250,48 @@ def test_a_push_that_is_under_way_does_not_bring_it_back(tmp_path: Path, monkeyp
     outcome = play(replace(ONE, meanwhile=(), then=(LEAVE,)), tmp_path)
     assert done and not outcome.scene.ground.holds("main", done[0])
     assert sorted(ends(outcome).values()) == [LEFT, "DONE", "DONE"], ends(outcome)
+    require_sound(outcome)
+
+
+def removed_once_green(monkeypatch: pytest.MonkeyPatch, ground: Ground, text: str) -> list[str]:
+    """Several tasks then look at the branch. The question is answered at once, and the second look, which began
+    before, ends after that. Returns the looks."""
+    append, fetch = SqliteStore.append, GitRemote.fetch
+    looks: list[str] = []
+    told: list[type[ev.Event]] = []
+
+    def act(self: SqliteStore, entries: Sequence[Entry]) -> list[ev.Recorded]:
+        done = append(self, entries)
+        for one in done:
+            if isinstance(one.event, ev.CiJudged) and ev.CiJudged not in told:
+                ground.cut("main", 1)
+            if isinstance(one.event, ev.QuestionAsked):
+                self.send(one.at, "answer", {"question": one.event.question, "text": text})
+            told.append(type(one.event))
+        return done
+
+    async def slow(self: GitRemote, branch: str) -> str:
+        looks.append(branch)
+        patience = Patience(10)
+        while len(looks) == 2 and ev.QuestionAnswered not in told and not patience.is_over():
+            await asyncio.sleep(0.01)
+        return await fetch(self, branch)
+
+    monkeypatch.setattr(SqliteStore, "append", act)
+    monkeypatch.setattr(GitRemote, "fetch", slow)
+    return looks
+
+
+@pytest.mark.parametrize("then", [LEAVE, PUT_BACK])
+def test_what_was_decided_while_another_task_looked_is_not_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: str
+) -> None:
+    """D17: one question for the branch, however late a look at it comes back."""
+    looks = removed_once_green(monkeypatch, Ground(tmp_path / "forge.git"), then.removeprefix("decide "))
+    outcome = play(replace(ONE, meanwhile=()), tmp_path)
+    gone = set(removed(outcome)) if then == LEAVE else set()
+    assert {n: end for n, end in ends(outcome).items() if end != "DONE"} == dict.fromkeys(gone, LEFT), ends(outcome)
+    assert len(looks) > 1
     require_sound(outcome)
 
 
