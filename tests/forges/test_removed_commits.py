@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -254,26 +255,30 @@ def test_a_push_that_is_under_way_does_not_bring_it_back(tmp_path: Path, monkeyp
 
 
 def removed_once_green(monkeypatch: pytest.MonkeyPatch, ground: Ground, text: str) -> list[str]:
-    """Several tasks then look at the branch. The question is answered at once, and the second look, which began
-    before, ends after that. Returns the looks."""
+    """A commit is removed once others wait as well, so that several tasks look at the branch. The question that the
+    first one asks is answered while the second one looks. Returns the looks."""
     append, fetch = SqliteStore.append, GitRemote.fetch
     looks: list[str] = []
     told: list[type[ev.Event]] = []
+    cut: list[float] = []
+    answers: list[Callable[[], int]] = []
 
     def act(self: SqliteStore, entries: Sequence[Entry]) -> list[ev.Recorded]:
         done = append(self, entries)
         for one in done:
-            if isinstance(one.event, ev.CiJudged) and ev.CiJudged not in told:
-                ground.cut("main", 1)
+            if isinstance(one.event, ev.CiJudged) and not cut and told.count(ev.Merged) > told.count(ev.Pushed) + 1:
+                cut.append(ground.cut("main", 1))
             if isinstance(one.event, ev.QuestionAsked):
-                self.send(one.at, "answer", {"question": one.event.question, "text": text})
+                answers.append(partial(self.send, one.at, "answer", {"question": one.event.question, "text": text}))
             told.append(type(one.event))
         return done
 
     async def slow(self: GitRemote, branch: str) -> str:
         looks.append(branch)
-        patience = Patience(10)
+        patience = Patience(20)
         while len(looks) == 2 and ev.QuestionAnswered not in told and not patience.is_over():
+            if answers:
+                answers.pop()()
             await asyncio.sleep(0.01)
         return await fetch(self, branch)
 
@@ -288,7 +293,7 @@ def test_what_was_decided_while_another_task_looked_is_not_asked_again(
 ) -> None:
     """D17: one question for the branch, however late a look at it comes back."""
     looks = removed_once_green(monkeypatch, Ground(tmp_path / "forge.git"), then.removeprefix("decide "))
-    outcome = play(replace(ONE, meanwhile=()), tmp_path)
+    outcome = play(replace(ONE, tasks=4, meanwhile=()), tmp_path)
     gone = set(removed(outcome)) if then == LEAVE else set()
     assert {n: end for n, end in ends(outcome).items() if end != "DONE"} == dict.fromkeys(gone, LEFT), ends(outcome)
     assert len(looks) > 1
