@@ -174,8 +174,8 @@ BUGS: dict[str, Bug] = {
         _empty_commit_of_any_date, "empty commits, not 1", ("before/push_intended/skipped:2",), "empty"
     ),
     "request-without-a-look": Bug(_request_without_a_look, "outcome", ("before/request_opened/plain:1",), "request"),
-    "pushed-told-first": Bug(_pushed_told_first, "lacks it", ("after/pushed/plain:1",)),
-    "verdict-before-the-push": Bug(_verdict_before_the_push, "verdicts"),
+    "pushed-told-first": Bug(_pushed_told_first, "lacks it", ("after/pushed/plain:1",), "request"),
+    "verdict-before-the-push": Bug(_verdict_before_the_push, "verdicts", scene="request"),
     "merge-believed-open": Bug(_merge_believed_open, "outcome", scene="request-merge"),
     "rebased-without-intent": Bug(_rebased_without_intent, "outcome", ("before/head_moved/*:1",), "linear"),
     "reverted-again": Bug(_reverted_again, "merged before", ("before/pushed/red:2", "after/merged/red:2"), "revert"),

@@ -94,7 +94,7 @@ def _counted(world: World, sha: str, needs: Needs, asked: float) -> list[Made]:
     for run in world.runs:
         if (
             run.sha != sha
-            or run.born_at > asked
+            or run.came_at > asked
             or run.script.event not in needs.events
             or run.script.sha not in ("", "late")
         ):

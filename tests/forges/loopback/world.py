@@ -33,6 +33,7 @@ class Made:
     deleted: bool = False
     first_job: int = 0
     born_at: float = 0.0
+    came_at: float = 0.0
     stopped: dict[str, str] | None = None
     unparsed: bool = False
 
@@ -229,6 +230,7 @@ class World:
         seen_from = self.looks + 1 + script.after
         made = Made(FIRST_ID + ID_STEP * n, n + 1, sha, branch, script, seen_from, attempt_born=seen_from)
         made.first_job, made.born_at = FIRST_JOB + 10_000 * n, time.time()
+        made.came_at = made.born_at
         if script.red or script.when or script.unparsed:
             files = self.ground.files(sha)
             made.script = script.for_tree(files)
