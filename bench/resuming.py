@@ -27,7 +27,8 @@ from ganger.app.checks.project import check_project
 from ganger.app.compose import RunOptions, SystemClock, open_lead
 from ganger.config import load_project
 from ganger.core import events as ev
-from ganger.core.model.records import Policy, RunState, TaskSpec, VerifyStep
+from ganger.core.model.records import Policy, TaskSpec, VerifyStep
+from ganger.core.model.run_state import RunState
 from ganger.core.names import verify_log, worker_log
 from ganger.core.scheduling.windows import Start, decide
 from ganger.core.state.snapshot import decode_state, encode_state
@@ -210,7 +211,7 @@ async def _first_half(lead: Lead, half: Half) -> None:
     await _begin(journal, ev.RunStarted(order.run_id, digest, order.policy, order.tasks, order.version, contents))
     await work(journal, half.tasks // 2 - half.unsaved)
     if half.unsaved:
-        journal.store.save_snapshot(journal.state.last_seq, encode_state(journal.state))
+        journal.store.save_snapshot(journal.state.log.last_seq, encode_state(journal.state))
         await work(journal, half.unsaved)
     _write_ledger(lead.tools.folder, journal.state)
     if not half.unsaved:
@@ -224,7 +225,7 @@ def _write_ledger(folder: RunFolder, state: RunState) -> None:
     house.room.mkdir(mode=0o700)
     ledger = Ledger(house.ledger)
     ended = Exit(0, None, timed_out=False, duration_sec=0.25, started=True, error="", log_bytes=100)
-    for place, name in enumerate(name for name in state.by_rank if state.tasks[name].attempts):
+    for place, name in enumerate(name for name in state.index.by_rank if state.tasks[name].attempts):
         agent, check = folder.path / worker_log(name, 1), folder.path / verify_log(name, 1)
         for tag, (key, log) in enumerate([(str(agent), agent), (f"{check}#1.0.0.0", check)], 2 * place):
             ledger.starting(key, log, tag, time.time())
@@ -240,7 +241,7 @@ def _write_ledger(folder: RunFolder, state: RunState) -> None:
 async def _begin(journal: Journal, begun: ev.RunStarted) -> None:
     """Much at once, so that what lies before the measured part is made quickly."""
     await journal.record(begun)
-    await journal.record(ev.LeadStarted(os.getpid(), replace(begun.policy, concurrency=_AT_ONCE_BEFORE)))
+    await journal.record(ev.LeadStarted(os.getpid(), policy=replace(begun.policy, concurrency=_AT_ONCE_BEFORE)))
 
 
 async def work(journal: Journal, count: int) -> None:
@@ -249,16 +250,16 @@ async def work(journal: Journal, count: int) -> None:
     while left:
         decided = [d.task for d in decide(journal.state, journal.clock.now()) if isinstance(d, Start)][:left]
         if not decided:
-            raise BenchError(f"{left} of {count} tasks cannot start: {journal.state.refused[:3]}")
+            raise BenchError(f"{left} of {count} tasks cannot start: {journal.state.log.refused[:3]}")
         for step in _STEPS:
             for name in decided:
                 tick = journal.report(name, f"token of {name}", *step(name))
             await tick
             decide(journal.state, journal.clock.now())
         left -= len(decided)
-    done = journal.state.counts[TaskStatus.DONE]
-    if done < count or journal.state.refused:
-        raise BenchError(f"{done} tasks are DONE: {journal.state.refused[:3]}")
+    done = journal.state.index.counts[TaskStatus.DONE]
+    if done < count or journal.state.log.refused:
+        raise BenchError(f"{done} tasks are DONE: {journal.state.log.refused[:3]}")
 
 
 def _claimed(name: str) -> list[ev.Event]:
@@ -307,7 +308,7 @@ async def _events(sizes: Sizes) -> list[Figure]:
         for count, journal in journals.items():
             await _begin(journal, ev.RunStarted("bench", "none", policy, _specs(count)))
             await work(journal, count // 2)
-            await journal.record(ev.LeadStarted(os.getpid(), policy))
+            await journal.record(ev.LeadStarted(os.getpid(), policy=policy))
         each = min(costs) // 2 // sizes.event_rounds
         for _ in range(sizes.event_rounds):
             for count, journal in journals.items():
@@ -347,9 +348,9 @@ def _without_collector() -> Iterator[None]:
 
 
 async def _cost(journal: Journal, tasks: int) -> Cost:
-    seq, cpu, wall = journal.state.last_seq, time.process_time(), time.perf_counter()
+    seq, cpu, wall = journal.state.log.last_seq, time.process_time(), time.perf_counter()
     await work(journal, tasks)
-    events = journal.state.last_seq - seq
+    events = journal.state.log.last_seq - seq
     return Cost((time.process_time() - cpu) / events, (time.perf_counter() - wall) / events)
 
 

@@ -14,7 +14,8 @@ from checker.outside import Attempt as Attempt, Seen as Seen, state_file, told
 from ganger.core import events as ev
 from ganger.core.failures.retries import allowed_attempts
 from ganger.core.model.ledger import BY_GANGER
-from ganger.core.model.records import Policy, RunState, TaskSpec
+from ganger.core.model.records import Policy, TaskSpec
+from ganger.core.model.run_state import RunState
 from ganger.core.state.apply import apply
 from ganger.core.vocabulary import RunStatus, TaskStatus
 
@@ -254,7 +255,7 @@ class _Walk:
     def at_work(self) -> list[str]:
         """Attempts their window has to wait for: a level is merged later than its windows close."""
         waits = [name for name in self.live if name not in self.parked or self.state.merging != "level"]
-        return [name for name in waits if name not in self.state.delivering]
+        return [name for name in waits if name not in self.state.index.delivering]
 
     def most_attempts(self, task: _Task) -> int:
         """A later, narrower policy does not forbid what an earlier one had queued."""
@@ -435,7 +436,7 @@ class _Walk:
         run, task = self.money[HEALER], self.money.setdefault(name, _Money())
         for money in (run, task) if task is not run else (run,):
             money.held[name, number] = (usd, tokens)
-        budget = self.state.budget
+        budget = self.state.money.budget
         starts = self.attempts
         limits = [(run, budget.usd, budget.tokens)]
         if name != HEALER:
@@ -563,7 +564,7 @@ def _most(policy: Policy, counter: str) -> int:
 
 
 def _refused(walk: _Walk) -> list[str]:
-    return [f"replay: event {problem}" for problem in walk.state.refused]
+    return [f"replay: event {problem}" for problem in walk.state.log.refused]
 
 
 def _outside(walk: _Walk, seen: Seen) -> list[str]:

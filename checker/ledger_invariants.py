@@ -13,7 +13,7 @@ from ganger.core import events as ev
 from ganger.core.delivery.shared_pushes import is_free
 from ganger.core.model.ci import RunFact, Word
 from ganger.core.model.ledger import MIRRORED, MOVES, NO_RULES, UPDATE, Milestone, RepoRules
-from ganger.core.model.records import RunState
+from ganger.core.model.run_state import RunState
 from ganger.core.planning.repos import graph_of
 from ganger.core.vocabulary import TaskStatus
 
@@ -74,7 +74,7 @@ class LedgerWalk:
 
     def at_end(self, state: RunState) -> list[str]:
         """Own account against the state."""
-        held = {(name, repo) for repo, names in state.locks.items() for name in names}
+        held = {(name, repo) for repo, names in state.index.locks.items() for name in names}
         wrong = [f"locks: {name} holds {repo or 'the project'} by its events, and not in the state"
                  for name, repo in sorted(self.holders.items() - held)]  # fmt: skip
         wrong += [f"locks: {name} holds {repo or 'the project'} in the state, and not by its events"

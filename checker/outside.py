@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from ganger.contracts.faults import faults_of
 from ganger.contracts.state import State
 from ganger.core import events as ev
-from ganger.core.model.records import RunState
+from ganger.core.model.run_state import RunState
 from ganger.core.state.apply import apply
 from ganger.core.state.projection import StateText
 

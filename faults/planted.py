@@ -17,7 +17,8 @@ from faults import planted_git
 from faults.runs import SHORT
 from ganger.core import events as ev
 from ganger.core.failures import retries
-from ganger.core.model.records import Ended, RunState
+from ganger.core.model.records import Ended
+from ganger.core.model.run_state import RunState
 from ganger.core.names import worker_log
 from ganger.core.scheduling import choosing, windows
 from ganger.core.state.apply import apply
@@ -80,7 +81,9 @@ def _shown_before_commit() -> None:
 
     async def commit(self: Journal) -> None:
         queue, self._queue, self._tick = self._queue, [], None
-        early = [ev.Recorded(seq, entry.at, entry.event) for seq, entry in enumerate(queue, self.state.last_seq + 1)]
+        early = [
+            ev.Recorded(seq, entry.at, entry.event) for seq, entry in enumerate(queue, self.state.log.last_seq + 1)
+        ]
         for recorded, listener in itertools.product(early, self.listeners):
             listener(recorded)
         for recorded in self.store.append(queue):
@@ -239,7 +242,7 @@ async def _write_blindly(self: DirectChanges, read: Reader) -> None:
     folder, self.backup = self.backup, None
     assert folder is not None
     self.tools.workspace.discard(folder)
-    result = await read(self.case.now.ended or Ended(code=0))
+    result = await read(self.case.now.attempt.ended or Ended(code=0))
     await self._write(result)
     await self._verify()
 
@@ -297,7 +300,7 @@ def _window_closed_early() -> None:
     """A window is closed while one of its tasks still runs."""
 
     def decide(state: RunState, now: float) -> list[windows.Decision]:
-        if state.window is not None and state.running and state.window_open == state.running:
+        if state.windows.current is not None and state.index.running and state.windows.open == state.index.running:
             return [windows._close(state)]
         found: list[windows.Decision] = real(state, now)
         return found
@@ -309,7 +312,7 @@ def _budget_checked_late() -> None:
     """The budget is looked at only after the attempt that breaks it."""
 
     def refusal(state: RunState, *given: Any) -> str:
-        return real(state, *given) if state.spent.attempts > (state.budget.attempts or 0) else ""
+        return real(state, *given) if state.money.spent.attempts > (state.money.budget.attempts or 0) else ""
 
     real = _swap(windows, "run_refusal", refusal)
     _swap(choosing, "run_refusal", refusal)

@@ -45,7 +45,7 @@ def merged_again() -> None:
     real = MergeQueue.recover
 
     async def recover(self: MergeQueue) -> None:
-        intent = self.state.intents.pop(self.name, None)
+        intent = self.state.branches.intents.pop(self.name, None)
         if intent is not None:
             await self.tools.journal.record(ev.HeadKept(intent.head, "surely it did not move"))
         await real(self)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ganger.core import events as ev
-from ganger.core.model.records import TaskState
+from ganger.core.model.task_state import TaskState
 from ganger.engine.workers.claims import ClaimQueue, Waiter
 from ganger.engine.workers.protocol import WorkerProtocol
 from ganger.worker.spool import Spool

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from checker.memory_store import Memory, MemoryStore
 from ganger.contracts.verify_profile import Profile, Step
-from ganger.core.model.records import RunState
+from ganger.core.model.run_state import RunState
 from ganger.engine.journal import Journal
 from ganger.engine.lead import Lead, Order
 from ganger.engine.lead_lock import LEASE_SEC

@@ -14,8 +14,9 @@ from checker.memory_store import MemoryStore
 from ganger.core import events as ev
 from ganger.core.failures import retries
 from ganger.core.healing import policy as healing
-from ganger.core.model.records import Budget, RunState, Window
-from ganger.core.scheduling import health, quota, windows
+from ganger.core.model.records import Budget, Window
+from ganger.core.model.run_state import RunState
+from ganger.core.scheduling import choosing, health, quota, windows
 from ganger.core.scheduling.windows import Decision, Start, decide
 from ganger.core.state.apply import apply
 from ganger.core.vocabulary import FailureClass, HealSchedule, TaskStatus
@@ -63,17 +64,19 @@ async def _throws_away(
     """A recovery that ends what an earlier lead started and begins it again."""
     await launcher.end_others(())
     state = journal.state
-    for name in sorted(state.running):
+    for name in sorted(state.index.running):
         task = state.tasks[name]
         why = "the lead died"
-        await journal.report(name, task.token, ev.AttemptInterrupted(name, task.attempts, why))
+        await journal.report(name, task.attempt.token, ev.AttemptInterrupted(name, task.attempts, why))
     return []
 
 
 def _starts_too_early(state: RunState, now: float) -> list[Decision]:
     """A scheduler that does not wait for dependencies."""
     decisions = decide(state, now)
-    waiting = [name for name, unmet in state.unmet.items() if unmet and state.tasks[name].status is TaskStatus.PENDING]
+    waiting = [
+        name for name, unmet in state.index.unmet.items() if unmet and state.tasks[name].status is TaskStatus.PENDING
+    ]
     if waiting and any(isinstance(one, Start) for one in decisions):
         decisions.append(Start(waiting[0]))
     return decisions
@@ -82,7 +85,7 @@ def _starts_too_early(state: RunState, now: float) -> list[Decision]:
 async def _acknowledges_first(self: Journal) -> None:
     """A journal that says "durable" before it is."""
     queue, self._queue, self._tick = self._queue, [], None
-    for number, entry in enumerate(queue, self.state.last_seq + 1):
+    for number, entry in enumerate(queue, self.state.log.last_seq + 1):
         apply(self.state, ev.Recorded(number, entry.at, entry.event))
 
     async def later() -> None:
@@ -102,7 +105,7 @@ def _appends_for_anybody(self: MemoryStore, batch: Sequence[Entry]) -> list[ev.R
 
 def _releases_all(state: RunState, window: Window, verdict: healing.HealVerdict) -> healing.HealVerdict:
     """Tasks held behind a canary run again whatever became of it."""
-    held = tuple(each for name in window.tasks for each in state.held.get(name, ()))
+    held = tuple(each for name in window.tasks for each in state.index.held.get(name, ()))
     kept = tuple(name for name in verdict.heal if name not in held)
     ended = tuple(pair for pair in verdict.escalate if pair[0] not in held)
     give_up = tuple(name for name in verdict.give_up if name not in held)
@@ -149,14 +152,14 @@ def _back_at_once(state: RunState, account: str, now: float, _task: str = "") ->
 
 @contextlib.contextmanager
 def _wakes_all_at_once() -> Iterator[None]:
-    with patch.object(windows, "paused_until", _back_at_once), patch.object(windows, "next_place", lambda *_: 0.0):
+    with patch.object(choosing, "paused_until", _back_at_once), patch.object(choosing, "next_place", lambda *_: 0.0):
         yield
 
 
 @contextlib.contextmanager
 def _forgets_the_rest() -> Iterator[None]:
     """A pause that holds only those who met the limit."""
-    with patch.object(windows, "paused_until", lambda *_: 0.0), patch.object(windows, "next_place", lambda *_: 0.0):
+    with patch.object(choosing, "paused_until", lambda *_: 0.0), patch.object(choosing, "next_place", lambda *_: 0.0):
         yield
 
 

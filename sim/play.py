@@ -139,11 +139,11 @@ class Game:
             return
         if self.clock.elapsed > self.plan.calm_at + _LONGEST_SEC:
             raise Stuck("the run is still going on long after the last fault")
-        if self._lead is not None and self._lead.state.paused and self.clock.elapsed > self.plan.calm_at:
+        if self._lead is not None and self._lead.state.lead.paused and self.clock.elapsed > self.plan.calm_at:
             self._send(Asked(0.0, "resume"))
         waits = _QUIET_SEC + sum(abs(step) for _, step in self.plan.clock_steps)
         quiet = self.clock.elapsed - self.witness.last_commit_at
-        if self._lead is not None and quiet > waits and not self._lead.state.paused:
+        if self._lead is not None and quiet > waits and not self._lead.state.lead.paused:
             raise Stuck(f"nothing was recorded for {quiet / 3600:.1f} h")
         self.clock.at(self.clock.elapsed + _LOOK_SEC, self._look)
 

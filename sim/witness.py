@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ganger.core import events as ev
 from ganger.core.names import backup_folder
+from ganger.core.state.apply_worker import BY_PERSON
 from ganger.core.vocabulary import TaskStatus
 from sim.keeper import Process
 from sim.life import Life
@@ -84,7 +85,7 @@ class Witness:
                 known.status, known.attempt, known.open = TaskStatus.RUNNING, event.attempt, True
                 known.log = event.log
                 self.sentenced.pop(event.task, None)
-            case ev.WorkerEnding():
+            case ev.WorkerEnding() if event.verdict not in BY_PERSON:
                 self.sentenced[event.task] = event.verdict
             case ev.TaskHeld():
                 known = self.tasks[event.task]

@@ -27,7 +27,16 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "core": frozenset({"contracts", "errors"}),
     "dev": frozenset({"errors"}),
     "worker": frozenset(),
-    "config": frozenset({"contracts", "errors", "core.vocabulary", "core.verify.commands", "core.sentences.notable"})
+    "config": frozenset(
+        {
+            "contracts",
+            "errors",
+            "core.model.counters",
+            "core.vocabulary",
+            "core.verify.commands",
+            "core.sentences.notable",
+        }
+    )
     | {"worker.folders"},
     "hooks": frozenset({"errors", "worker.folders"}),
     "ports": frozenset({"core", "contracts", "errors"}),
@@ -64,7 +73,7 @@ ORDER: Mapping[str, str] = {
         parser
     """,
     "core": """
-        plain_values vocabulary names times path_patterns signs agent_output settings prompts model events
+        plain_values vocabulary names times path_patterns signs agent_output model settings prompts events
         command_result failures money planning logs delivery verify masking state sentences healing scheduling
         control replay
     """,

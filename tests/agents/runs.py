@@ -15,7 +15,8 @@ from typing import Any
 
 from ganger.app.runs import read_state
 from ganger.core.events import Event, Recorded
-from ganger.core.model.records import RunState, TaskState
+from ganger.core.model.run_state import RunState
+from ganger.core.model.task_state import TaskState
 from ganger.dev.server import ModelServer
 from ganger.errors import NotFoundError
 from ganger.local.procfs import ATTEMPT_MARK

@@ -111,7 +111,7 @@ def played(root: Path, who: Any, names: tuple[str, ...]) -> dict[str, Outcome]:
 def outcome(project: RealProject, name: str) -> Outcome:
     task, refused = project.task(name), project.find(ev.ResultRefused, name)
     assert len(project.find(ev.AttemptStarted, name)) == 1, name
-    return Outcome(task.status, task.last_failure_class or "", refused[0].code if refused else "")
+    return Outcome(task.status, task.failure.failure_class or "", refused[0].code if refused else "")
 
 
 def expected(names: tuple[str, ...]) -> Mapping[str, Outcome]:

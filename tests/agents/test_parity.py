@@ -58,7 +58,7 @@ def test_a_limit_a_wrong_key_and_a_lost_connection_mean_the_same(row: Row, tmp_p
     begun = time.time()
     project, found = played(tmp_path / "project", row, chosen)
     require(row, chosen, found, begun)
-    assert project.task("login").worker_attempts == 0 == project.task("limit").worker_attempts
+    assert project.task("login").counters.worker_attempts == 0 == project.task("limit").counters.worker_attempts
     assert "no valid login or key" in project.task("login").detail
 
 
@@ -89,7 +89,7 @@ def test_a_subscription_says_until_when_it_is_used_up(tmp_path: Path, record_pro
     chosen = {name: case for name, case in cases(row).items() if name == "quota"}
     begun = time.time()
     project, found = played(tmp_path / "project", row, chosen)
-    assert found["quota"].then == QUOTA and project.task("quota").worker_attempts == 0
+    assert found["quota"].then == QUOTA and project.task("quota").counters.worker_attempts == 0
     assert begun + 2 * HOUR_SEC - 60 < found["quota"].due < time.time() + 2 * HOUR_SEC + 60
     assert "continues at" in project.task("quota").detail
     record_property("claude: note", "with a subscription's login instead of a key it says until when a limit lasts")

@@ -34,7 +34,7 @@ def met(project: RealProject) -> None:
     assert len(starts(project)) <= AT_ONCE
     waits = {(task.status, task.block_reason) for task in state.tasks.values()}
     assert waits <= {(TaskStatus.BLOCKED, BlockReason.EXTERNAL), (TaskStatus.PENDING, None)}
-    assert {task.worker_attempts for task in state.tasks.values()} == {0}
+    assert {task.counters.worker_attempts for task in state.tasks.values()} == {0}
     (asked,) = json.loads(project.ganger("inbox", "--json").stdout)["questions"]
     assert (asked["kind"], asked["account"], asked["task"]) == ("account", "worker", None)
     assert project.row.key in asked["text"], asked["text"]
@@ -65,11 +65,13 @@ def test_a_refused_key_asks_once_and_an_answer_takes_the_run_up_again(
         if status == 401:
             met(project)
         server.player = Player(GOOD)
-        (asked,) = project.state().questions
+        (asked,) = project.state().inbox.questions
         project.ganger("answer", asked, "the key is valid again")
         ended = project.ganger("run")
         assert ended.returncode == 0, ended.stdout
         assert {task.status for task in project.state().tasks.values()} == {TaskStatus.DONE}
-        assert {task.worker_attempts for task in project.state().tasks.values()} == {1}
-        assert tried_first(project) == 1 and project.state().accounts_shut == {} and len(project.state().questions) == 1
+        assert {task.counters.worker_attempts for task in project.state().tasks.values()} == {1}
+        assert (
+            tried_first(project) == 1 and project.state().quota.shut == {} and len(project.state().inbox.questions) == 1
+        )
     record_property(f"{row.name}: {status}", "one question; one worker tries first")

@@ -60,8 +60,10 @@ def test_a_session_that_the_model_refuses_is_begun_afresh(
             assert lead.wait(100) == 0, project.task(TASK).detail
         task, started = project.task(TASK), project.find(ev.AttemptStarted, TASK)
         assert task.status is TaskStatus.DONE and [bool(event.session) for event in started] == [False, True, False]
-        assert (task.worker_attempts, task.respawns) == (1, 1)
-        assert any(word in task.afresh.lower() for word in WRONG[wrong].split("|")), task.afresh
-        assert task.afresh in project.ganger("why", TASK).stdout
+        assert (task.counters.worker_attempts, task.counters.respawns) == (1, 1)
+        assert any(word in task.next_start.lost_session.lower() for word in WRONG[wrong].split("|")), (
+            task.next_start.lost_session
+        )
+        assert task.next_start.lost_session in project.ganger("why", TASK).stdout
         assert project.merged(FIRST) == "begun\n"
     record_property(f"{row.name}: a session that is refused", "a new session")

@@ -55,6 +55,6 @@ def test_a_run_knows_session_and_model_of_its_agent_and_leaves_nothing_behind(
     ran = good_run(row.name, tmp_path_factory)
     for name in (EDITS, ANSWERS):
         task = ran.project.task(name)
-        assert task.session and task.model, ran.project.log(name)
-        assert len(ran.project.find(ev.AttemptStarted, name)) == 1 == task.worker_attempts
+        assert task.agent.session and task.agent.model, ran.project.log(name)
+        assert len(ran.project.find(ev.AttemptStarted, name)) == 1 == task.counters.worker_attempts
     assert ran.project.processes() == []

@@ -92,7 +92,7 @@ def test_an_agent_that_is_killed_with_all_it_started_goes_on(row: Row, tmp_path:
         project.kill_agents()
         assert lead.wait(90) == 0, project.task(TASK).detail
         require_one_session(project)
-        assert project.task(TASK).respawns == 1
+        assert project.task(TASK).counters.respawns == 1
     record_property(f"{row.name}: goes on after a kill", "yes")
     if row.name in UNTOLD:
         record_property(f"{row.name}: note", f"tokens: {UNTOLD[row.name]}")
@@ -106,7 +106,7 @@ def test_an_agent_that_was_stopped_goes_on_with_the_next_run(row: Row, tmp_path:
     with at_work(tmp_path / "project", row) as (project, lead):
         assert project.ganger("stop").returncode == 0
         lead.wait(60)
-        assert project.processes() == [] and project.task(TASK).worker_attempts == 0
+        assert project.processes() == [] and project.task(TASK).counters.worker_attempts == 0
         assert project.ganger("run").returncode == 0
         require_one_session(project)
     record_property(f"{row.name}: goes on after ganger stop", "yes")

@@ -46,12 +46,12 @@ def test_a_cost_nobody_told_is_unknown_and_never_nothing(
     ran = good_run(row.name, tmp_path_factory)
     status = json.loads(ran.project.ganger("status", "--json").stdout)
     said, report = ran.project.ganger("status").stdout, ran.project.folder.report.read_text()
-    if ran.project.state().spent.priced:
+    if ran.project.state().money.spent.priced:
         assert status["spent"]["usd"] > 0 and "cost unknown" not in said + report
     else:
         assert status["spent"]["usd"] is None and status["spent"]["attempts_of_unknown_cost"] == 2
         assert "cost unknown" in said and "cost unknown" in report
-    record_property(f"{row.name}: says what it costs", "yes" if ran.project.state().spent.priced else "no")
+    record_property(f"{row.name}: says what it costs", "yes" if ran.project.state().money.spent.priced else "no")
 
 
 @pytest.mark.parametrize("row", params([name for name in REAL if name not in ("claude", "acp-claude")], [], ["codex"]))

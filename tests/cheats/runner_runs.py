@@ -15,7 +15,7 @@ from ganger.app.checks.project import check_project
 from ganger.app.compose import RunOptions, open_lead
 from ganger.app.runs import newest_run, read_state
 from ganger.config import load_project
-from ganger.core.model.records import TaskState
+from ganger.core.model.task_state import TaskState
 from tests.cheats.cheat_project import Link, lay
 from tests.cheats.runner_catalogue import PROJECTS
 from tests.cheats.runner_plays import Play

@@ -15,7 +15,7 @@ from ganger.app.checks.project import check_project
 from ganger.app.compose import RunOptions, open_lead
 from ganger.app.runs import newest_run, read_state
 from ganger.config import load_project
-from ganger.core.model.records import RunState
+from ganger.core.model.run_state import RunState
 from ganger.core.vocabulary import TaskStatus
 from tests.cheats.cheat_catalogue import CHEATS
 from tests.cheats.cheat_project import HONEST, UNITTEST, Link, Planted, base_files, lay
@@ -103,7 +103,7 @@ def play(root: Path, mode: str, plays: Mapping[str, tuple[Mapping[str, Planted],
 def test_no_cheat_ends_done(tmp_path: Path, mode: str) -> None:
     """G09 T17 T18: each is a policy violation or red, whatever it claims, and nothing of it that counts is left."""
     state = play(tmp_path, mode, {cheat.name: (cheat.files, cheat.verify) for cheat in CHEATS})
-    ends = {name: (task.status, task.last_failure_class) for name, task in state.tasks.items()}
+    ends = {name: (task.status, task.failure.failure_class) for name, task in state.tasks.items()}
     assert len(ends) >= 24
     assert {name for name, (status, _) in ends.items() if status is TaskStatus.DONE} == set()
     assert {cls for _, cls in ends.values()} <= {"policy_violation", "test_error", "build_error", "no_change"}

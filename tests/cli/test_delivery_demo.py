@@ -13,7 +13,7 @@ import pytest
 from ganger.app.runs import read_events, read_state
 from ganger.core.events import Recorded
 from ganger.core.model.ledger import Delivery
-from ganger.core.model.records import RunState
+from ganger.core.model.run_state import RunState
 from ganger.core.vocabulary import TaskStatus
 from ganger.demo.delivery import REPO_OF, shortcomings
 from ganger.local.run_folder import RunFolder
@@ -89,8 +89,8 @@ BREAKS: Sequence[tuple[Break, str]] = [
     (lambda s: with_delivery(s, "rounding", mirrored=""), "rounding: DONE without proof"),
     (lambda s: with_delivery(s, "report", retriggered=()), "was not triggered again"),
     (lambda s: s.tasks.update(report=replace(s.tasks["report"], status=TaskStatus.BLOCKED)), "report is BLOCKED"),
-    (lambda s: s.proved.update(lib="0" * 40), "main of lib.git is at"),
-    (lambda s: s.verdicts.clear(), "expected red, then green"),
+    (lambda s: s.pushes.proved.update(lib="0" * 40), "main of lib.git is at"),
+    (lambda s: s.pushes.verdicts.clear(), "expected red, then green"),
 ]
 
 

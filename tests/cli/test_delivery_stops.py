@@ -60,7 +60,7 @@ def test_however_leads_end_nothing_is_pushed_or_paid_twice_and_all_is_proved(
     pushes = Counter(one.event.task for one in events if isinstance(one.event, ev.Pushed) and one.event.how == "pushed")
     worked = Counter(one.event.task for one in events if isinstance(one.event, ev.AttemptLaunched))
     assert pushes["units"] <= 2 and pushes["rounding"] <= 1 and pushes["report"] <= 1
-    assert worked == {"units": 2, "rounding": 1, "report": 1} and state.refused == []
+    assert worked == {"units": 2, "rounding": 1, "report": 1} and state.log.refused == []
 
 
 @pytest.mark.slow

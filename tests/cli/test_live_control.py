@@ -20,7 +20,8 @@ from ganger.cli.shell.main import run_command
 from ganger.config import load_project
 from ganger.core import events as ev
 from ganger.core.control.commands import act
-from ganger.core.model.records import Policy, RunState, TaskSpec
+from ganger.core.model.records import Policy, TaskSpec
+from ganger.core.model.run_state import LeadState, RunState
 from ganger.core.state.apply import apply
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.lead_lock import is_led, leading
@@ -33,7 +34,7 @@ from tests.patience import until
 AT = "2026-01-01T00:00:00.000000Z"
 BEGUN: tuple[ev.Event, ...] = (
     ev.RunStarted("r1", "digest", Policy(), (TaskSpec("a"), TaskSpec("b", ("a",)))),
-    ev.LeadStarted(1, Policy()),
+    ev.LeadStarted(1, policy=Policy()),
     ev.AttemptStarted("a", 1, "token", "worker", "", "logs/a.worker.1.log"),
     ev.AttemptLaunched("a", 1, 1, 1),
 )
@@ -68,7 +69,7 @@ class ToyLead:
             apply(self.state, recorded)
 
     def take_commands(self) -> None:
-        for command in self.store.commands(self.state.commands_taken):
+        for command in self.store.commands(self.state.lead.commands_taken):
             self.record(*act(self.state, command, time.time()))
 
     def worker(self, task: str) -> str:
@@ -184,7 +185,7 @@ def test_the_lead_answers(lead: ToyLead, call: Here) -> None:
         1,
         "refused: b is PENDING and starts by itself; ganger why b shows what it waits for\n",
     )
-    assert stopped.out == "draining: nothing new starts and the run ends\n" and lead.state.draining
+    assert stopped.out == "draining: nothing new starts and the run ends\n" and lead.state.lead.draining
 
 
 def test_a_lead_that_is_busy_is_not_waited_for(lead: ToyLead) -> None:
@@ -193,12 +194,15 @@ def test_a_lead_that_is_busy_is_not_waited_for(lead: ToyLead) -> None:
         told = tell(lead.folder, lead.state, "pause", {}, wait_sec=0.1)
         assert told.led and not told.refused and "which is busy" in told.sentence
         lead.take_commands()
-    assert lead.state.paused
+    assert lead.state.lead.paused
 
 
 def test_a_stop_names_the_lead_it_is_meant_for() -> None:
     """T23: while the next lead is still starting, its number is one more."""
-    assert (current_lead(RunState(leads=2)), current_lead(RunState(leads=2, finished=True))) == (2, 3)
+    assert (
+        current_lead(RunState(lead=LeadState(count=2))),
+        current_lead(RunState(lead=LeadState(count=2), finished=True)),
+    ) == (2, 3)
 
 
 def test_agents_that_outlived_their_lead_are_seen(tmp_path: Path) -> None:
@@ -250,12 +254,12 @@ def test_a_paused_run_starts_nothing_and_goes_on_when_resumed(tmp_path: Path, ca
     """G12: the running attempt ends, the next waits for resume; set gives it a place beside the first."""
     script = {"a": HANG, "b": HANG, "c": HANG}
     with run_of(make_project(tmp_path, task("a"), task("b"), task("c"), script=script)) as root:
-        until(lambda: state_of(root).running)
+        until(lambda: state_of(root).index.running)
         assert did(call("pause")).startswith("paused: nothing new starts; 1 running attempt finishes first")
         assert did(call("set", "concurrency=2")) == "policy.concurrency is 2 now (was 1)\n"
-        assert state_of(root).running == {"a"}
+        assert state_of(root).index.running == {"a"}
         assert did(call("resume")) == "resumed: the run continues\n"
-        until(lambda: state_of(root).running == {"a", "b"})
+        until(lambda: state_of(root).index.running == {"a", "b"})
 
 
 @pytest.mark.whole
@@ -300,7 +304,7 @@ def test_drain_lets_the_running_attempt_finish(tmp_path: Path, call: Here) -> No
     """T23: nothing new starts, nothing is interrupted, the run can be continued."""
     root = make_project(tmp_path, task("a"), task("b"), script={"a": [{"delay": 4, "result": "DONE"}]})
     with run_of(root):
-        until(lambda: state_of(root).running)
+        until(lambda: state_of(root).index.running)
         assert did(call("stop", "--drain")).startswith("draining: nothing new starts")
         until(lambda: state_of(root).finished)
     assert is_status(root, "a", TaskStatus.DONE) and is_status(root, "b", TaskStatus.PENDING)
@@ -311,10 +315,10 @@ def test_drain_lets_the_running_attempt_finish(tmp_path: Path, call: Here) -> No
 def test_stop_ends_the_agent_and_leaves_a_run_to_continue(tmp_path: Path, call: Here) -> None:
     """T23: as Ctrl-C does."""
     with run_of(make_project(tmp_path, task("a"), script={"a": [{"hang": True}]})) as root:
-        until(lambda: state_of(root).running)
+        until(lambda: state_of(root).index.running)
         assert did(call("stop")).startswith("stopping: 1 running attempt will be stopped")
         until(lambda: state_of(root).finished)
-    assert is_status(root, "a", TaskStatus.PENDING) and not state_of(root).running
+    assert is_status(root, "a", TaskStatus.PENDING) and not state_of(root).index.running
 
 
 @pytest.mark.whole

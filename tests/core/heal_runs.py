@@ -13,7 +13,8 @@ from ganger.core.failures.classes import Failure, failure
 from ganger.core.failures.retries import NextStep, Then, after_failure
 from ganger.core.healing.patches import Ground, Judged, judge
 from ganger.core.healing.policy import Cure, after_nothing, after_round, healing_on, questions_for, shrunk_size
-from ganger.core.model.records import Budget, HealRound, Policy, RunState, TaskSpec
+from ganger.core.model.records import Budget, HealRound, Policy, TaskSpec
+from ganger.core.model.run_state import RunState
 from ganger.core.money.budgets import reservation
 from ganger.core.planning.dependents import blocked_behind
 from ganger.core.scheduling.quota import account_of, after_quota, after_success
@@ -131,7 +132,7 @@ class HealRun:
         if not self.events:
             self.record(ev.RunStarted("run", "digest", self.policy, self.specs))
         healer = "healer" if self.healer else ""
-        self.record(ev.LeadStarted(1, self.policy, budget=self.budget, healer=healer, accounts=self.accounts))
+        self.record(ev.LeadStarted(1, policy=self.policy, budget=self.budget, healer=healer, accounts=self.accounts))
         self.record(*taken_up(self.state))
         return self
 
@@ -139,24 +140,24 @@ class HealRun:
         at = datetime.fromtimestamp(self.now, UTC).isoformat()
         for event in events:
             if isinstance(event, ev.QuestionAsked):
-                event = replace(event, question=f"q-{len(self.state.questions) + 1}")
+                event = replace(event, question=f"q-{len(self.state.inbox.questions) + 1}")
             entry = ev.Recorded(len(self.events) + 1, at, event)
             self.events.append(entry)
             apply(self.state, entry)
             check_indexes(self.state)
-        assert self.state.refused == []
+        assert self.state.log.refused == []
 
     def run(self, most_steps: int = 3000) -> HealRun:
         for _ in range(most_steps):
             if self.state.finished:
                 return self
             self.step()
-        raise AssertionError(f"no end after {most_steps} steps: {self.state.counts}")
+        raise AssertionError(f"no end after {most_steps} steps: {self.state.index.counts}")
 
     def step(self) -> None:
         """A decision, else an answer of the healer, else the end of the attempt that is first in the plan."""
         decisions = decide(self.state, self.now)
-        if self.state.running and decisions and isinstance(decisions[0], Wait):
+        if self.state.index.running and decisions and isinstance(decisions[0], Wait):
             # Whatever comes first: that moment, or the end of an attempt.
             decisions = decisions if decisions[0].until <= self.now + self.takes_sec else []
         if decisions:
@@ -165,14 +166,14 @@ class HealRun:
         elif open_round(self.state) is not None:
             self.heal()
         else:
-            self.end(min(self.state.running, key=self.state.rank.__getitem__))
+            self.end(min(self.state.index.running, key=self.state.index.rank.__getitem__))
 
     def carry_out(self, decision: Decision) -> None:
         match decision:
             case Start(task):
                 self.start(task)
             case OpenWindow(size, chosen, retry_of):
-                self.record(ev.WindowOpened(self.state.windows_opened + 1, size, chosen, retry_of))
+                self.record(ev.WindowOpened(self.state.windows.opened + 1, size, chosen, retry_of))
             case CloseWindow():
                 self.close(decision)
             case Wake(chosen):
@@ -185,11 +186,11 @@ class HealRun:
                 self.record(*asked, ev.RunFinished(status, reason, {}, why))
 
     def close(self, decision: CloseWindow) -> None:
-        window, verdict = self.state.window, decision.verdict
+        window, verdict = self.state.windows.current, decision.verdict
         assert window is not None
         after = closing_events(self.state, decision)
         if verdict.heal and not verdict.abandon:
-            number = len(self.state.heal_rounds) + 1
+            number = len(self.state.healing.rounds) + 1
             after.append(
                 self.heal_started(number, window.index, window.tasks, verdict.heal, window.lineage, verdict.isolate)
             )
@@ -226,21 +227,21 @@ class HealRun:
                 ev.VerifyStarted(task, number, "log"),
                 ev.VerifyFinished(task, number, True, "log", 0.0, ()),
                 ev.TaskSettled(task, TaskStatus.DONE, "verified"),
-                *after_success(self.state, self.state.tasks[task].account),
+                *after_success(self.state, self.state.tasks[task].attempt.account),
             )
         else:
             met = failure(ailment.cls, ailment.signal, f"{task}: {ailment.signal}", own_id=task)
             self.fail(task, replace(met, undecided=ailment.undecided))
 
     def cost(self, task: str, number: int) -> ev.CostSettled:
-        held = self.state.tasks[task].spent if task else self.state.heal_rounds[number - 1]
+        held = self.state.tasks[task].spent if task else self.state.healing.rounds[number - 1]
         if self.usd is None:
             return ev.CostSettled(task, number, held.reserved_usd, held.reserved_tokens, known=False)
         return ev.CostSettled(task, number, self.usd, self.tokens)
 
     def ailment(self, task: str) -> Ailment | None:
         """The first that is neither cured by what the task reads nor over."""
-        read = " ".join(self.texts[patch] for patch in self.state.tasks[task].patches)
+        read = " ".join(self.texts[patch] for patch in self.state.tasks[task].healing.patches)
         for one in self.world.get(task, ()):
             before = self.suffered.get((task, one), 0)
             if (one.cure and one.cure in read.split()) or (one.times is not None and before >= one.times):
@@ -269,10 +270,10 @@ class HealRun:
             off = self.state.policy.heal_schedule is HealSchedule.OFF
             return [*settled, ev.TaskRequeued(task, chosen.why)] if off else settled
         if chosen.block_reason is BlockReason.QUOTA_WAIT:
-            account = self.state.tasks[task].account
+            account = self.state.tasks[task].attempt.account
             paused = after_quota(self.state, account, self.now, None)
             until = [p.until for p in paused if isinstance(p, ev.AccountPaused)]
-            due = until[0] if until else self.state.accounts_paused[account]
+            due = until[0] if until else self.state.quota.paused[account]
             waits = ev.TaskSettled(
                 task, chosen.status, problem.detail, chosen.block_reason, final=False, not_before=due
             )
@@ -287,7 +288,7 @@ class HealRun:
         round_ = open_round(self.state)
         assert round_ is not None and self.healer is not None
         said = self.healer(round_)
-        ground = Ground(self.state.policy.heal_schedule, round_.failed, self.state.specs, self.state.limits)
+        ground = Ground(self.state.policy.heal_schedule, round_.failed, self.state.specs, self.state.healing.limits)
         judged = judge(said, ground) if said is not None else Judged()
         applied = self.applied(judged, round_)
         touched = frozenset(name for one in applied for name in one.tasks)
@@ -342,4 +343,4 @@ def heal_run(
 
 
 def rounds(run: HealRun) -> list[tuple[str, ...]]:
-    return [round_.failed for round_ in run.state.heal_rounds]
+    return [round_.failed for round_ in run.state.healing.rounds]

@@ -77,7 +77,9 @@ class RepoRun(Model):
         self._shared = {rules.name for rules in self.repos if rules.locks == "shared"} | {""}
         if not self.events:
             self.record(ev.RunStarted("run", "digest", self.policy, self.specs))
-        self.record(ev.LeadStarted(1, self.policy, only, max_tasks, mode="local-git", repos=self.repos))
+        self.record(
+            ev.LeadStarted(1, policy=self.policy, only=only, max_tasks=max_tasks, mode="local-git", repos=self.repos)
+        )
         self.record(*taken_up(self.state))
         return self
 
@@ -111,13 +113,13 @@ class RepoRun(Model):
         """Nobody else may be active in its chain; whoever a person freed or took up again is not held against it."""
         repo = self.state.specs[task].repo
         others = {name: where for name, where in self.held.items() if name != task and self._apart(repo, where)}
-        at_work = [name for name in others if name in self.state.running]
+        at_work = [name for name in others if name in self.state.index.running]
         if at_work or (others and not self.meddled):
             self.wrong.append(f"{task} on {repo} starts although {others} are held")
         self.starts += 1
         if repo:
             self.held[task] = repo
-            self.together += sum(self.state.specs[name].repo not in ("", repo) for name in self.state.running) > 0
+            self.together += sum(self.state.specs[name].repo not in ("", repo) for name in self.state.index.running) > 0
 
     # --- what happens -----------------------------------------------------------------------------------------------
 
@@ -128,7 +130,7 @@ class RepoRun(Model):
         self.record(ev.AttemptStarted(task, number, f"{task}.{number}", "agent", "", "log", delivers=going_on))
 
     def end_one(self, task: str) -> None:
-        if task in self.state.delivering:
+        if task in self.state.index.delivering:
             self.judge_ci(task)
         elif self.chance.random() < self.fail_rate:
             self.fail(task, self.chance.choice(FAILURES))
@@ -162,13 +164,13 @@ class RepoRun(Model):
             return
         self.record(ev.CiJudged(task, number, sha, "red", "a job failed", signature="x"))
         self.record(ev.AttemptFailed(task, number, "test_error", "x", "red", "ci_fixes"))
-        if now.ci_fixes < 3:
+        if now.counters.ci_fixes < 3:
             self.record(ev.TaskRequeued(task, "CI is red"))
         else:
             self.record(ev.TaskSettled(task, TaskStatus.FAILED, "CI stays red"), *self.blocked_by(task))
 
     def tell(self, kind: str, **data: object) -> str:
-        events = act(self.state, Asked(self.state.commands_taken + 1, kind, data), 0.0)
+        events = act(self.state, Asked(self.state.lead.commands_taken + 1, kind, data), 0.0)
         self.record(*events)
         last = events[-1]
         assert isinstance(last, ev.CommandTaken)
@@ -182,7 +184,7 @@ class RepoRun(Model):
 
     def meddle(self) -> None:
         """Whatever a person may do at any moment."""
-        name = self.chance.choice(self.state.by_rank)
+        name = self.chance.choice(self.state.index.by_rank)
         match self.chance.choice(("unlock", "skip", "retry", "force", "stop")):
             case "unlock":
                 self.tell("unlock", repo=self.chance.choice(self.repos).name, why="I looked at it")

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from ganger.core import events as ev
 from ganger.core.failures.classes import failure
 from ganger.core.failures.retries import Then, after_failure
-from ganger.core.model.records import Policy, RunState, TaskSpec
+from ganger.core.model.records import Policy, TaskSpec
+from ganger.core.model.run_state import RunState
 from ganger.core.planning.dependents import blocked_behind
 from ganger.core.scheduling.resume import taken_up
 from ganger.core.scheduling.windows import CloseWindow, Decision, Finish, OpenWindow, Start, closing_events, decide
@@ -54,7 +55,7 @@ class Model:
     def begin(self, only: tuple[str, ...] | None = None, max_tasks: int | None = None) -> Model:
         if not self.events:
             self.record(ev.RunStarted("run", "digest", self.policy, self.specs))
-        self.record(ev.LeadStarted(1, self.policy, only, max_tasks))
+        self.record(ev.LeadStarted(1, policy=self.policy, only=only, max_tasks=max_tasks))
         self.record(*taken_up(self.state))
         return self
 
@@ -67,34 +68,34 @@ class Model:
             apply(self.state, entry)
             if self.checked:
                 check_indexes(self.state)
-        self.most_running = max(self.most_running, len(self.state.running))
+        self.most_running = max(self.most_running, len(self.state.index.running))
 
     def _check_before(self, event: ev.Event) -> None:
         """What must never be decided, whoever decides it."""
         if isinstance(event, ev.AttemptStarted):
             spec = self.state.specs[event.task]
-            assert event.task not in self.state.running
+            assert event.task not in self.state.index.running
             assert all(self.state.tasks[need].status is D for need in spec.depends_on)
-            assert not set(spec.writes) & {f for t in self.state.running for f in self.state.specs[t].writes}
-            assert self.state.window is None or event.task in self.state.window.tasks
+            assert not set(spec.writes) & {f for t in self.state.index.running for f in self.state.specs[t].writes}
+            assert self.state.windows.current is None or event.task in self.state.windows.current.tasks
         if isinstance(event, ev.WindowOpened):
-            assert self.state.window is None and not self.state.running
+            assert self.state.windows.current is None and not self.state.index.running
 
     def run(self, most_steps: int = 2000) -> Model:
         """Until nothing more is decided and nothing runs; every run must get there."""
         for _ in range(most_steps):
             if not self.step():
                 return self
-        raise AssertionError(f"no end after {most_steps} steps: {self.state.counts}")
+        raise AssertionError(f"no end after {most_steps} steps: {self.state.index.counts}")
 
     def step(self) -> bool:
         """Whatever is decided, or else the end of one attempt; False when there is neither."""
         decisions = decide(self.state, 0.0)
         if decisions:
             self.carry_out(decisions)
-        elif self.state.running:
-            self.end_one(self.chance.choice(sorted(self.state.running)))
-        return bool(decisions or self.state.running or not self.state.finished)
+        elif self.state.index.running:
+            self.end_one(self.chance.choice(sorted(self.state.index.running)))
+        return bool(decisions or self.state.index.running or not self.state.finished)
 
     def carry_out(self, decisions: list[Decision]) -> None:
         for decision in decisions:
@@ -102,11 +103,11 @@ class Model:
                 case Start(task):
                     self.start(task)
                 case OpenWindow(size, tasks, retry_of):
-                    self.record(ev.WindowOpened(self.state.windows_opened + 1, size, tasks, retry_of))
+                    self.record(ev.WindowOpened(self.state.windows.opened + 1, size, tasks, retry_of))
                 case CloseWindow():
                     self.record(*closing_events(self.state, decision))
                 case Finish(status, reason, why):
-                    counts = {status.value: count for status, count in self.state.counts.items()}
+                    counts = {status.value: count for status, count in self.state.index.counts.items()}
                     self.record(ev.RunFinished(status, reason, counts, why))
 
     def start(self, task: str) -> None:
@@ -143,40 +144,40 @@ class Model:
 
     def interrupt_all(self) -> None:
         """A stop, or a lead that died: what ran counts for nothing."""
-        for task in sorted(self.state.running):
+        for task in sorted(self.state.index.running):
             self.record(ev.AttemptInterrupted(task, self.state.tasks[task].attempts, "stopped"))
 
 
 def check_indexes(state: RunState) -> None:
     """Everything the state keeps for speed, counted again from the statuses."""
     status = {name: task.status for name, task in state.tasks.items()}
-    assert state.counts == {s: sum(1 for v in status.values() if v is s) for s in TaskStatus}
-    assert state.running == {name for name, v in status.items() if v is R}
-    at_work = state.running - state.delivering
+    assert state.index.counts == {s: sum(1 for v in status.values() if v is s) for s in TaskStatus}
+    assert state.index.running == {name for name, v in status.items() if v is R}
+    at_work = state.index.running - state.index.delivering
     # A conflict is known while its attempt still ends: those files are busy from the next attempt on.
-    known = {file for name in at_work if state.tasks[name].step != "failed" for file in files_of(state, name)}
-    assert known <= set(state.busy_files) <= {file for name in at_work for file in files_of(state, name)}
-    assert set(state.busy_files.values()) <= at_work
+    known = {file for name in at_work if state.tasks[name].attempt.step != "failed" for file in files_of(state, name)}
+    assert known <= set(state.index.busy_files) <= {file for name in at_work for file in files_of(state, name)}
+    assert set(state.index.busy_files.values()) <= at_work
     for name, spec in state.specs.items():
-        assert state.unmet[name] == sum(1 for need in set(spec.depends_on) if status[need] is not D)
-    startable = {name for name, v in status.items() if v is P and not state.unmet[name]}
-    assert offered(state, state.ready) == startable
-    assert offered(state, state.window_ready) >= startable & state.window_open
-    assert state.window_open <= set(state.window.tasks if state.window else ())
+        assert state.index.unmet[name] == sum(1 for need in set(spec.depends_on) if status[need] is not D)
+    startable = {name for name, v in status.items() if v is P and not state.index.unmet[name]}
+    assert offered(state, state.index.ready) == startable
+    assert offered(state, state.windows.ready) >= startable & state.windows.open
+    assert state.windows.open <= set(state.windows.current.tasks if state.windows.current else ())
 
 
 def offered(state: RunState, heap: list[int]) -> set[str]:
-    names = {state.by_rank[rank] for rank in heap}
-    return {name for name in names if state.tasks[name].status is P and not state.unmet[name]}
+    names = {state.index.by_rank[rank] for rank in heap}
+    return {name for name in names if state.tasks[name].status is P and not state.index.unmet[name]}
 
 
 def picture(state: RunState) -> RunState:
     """The state for comparing: heaps without what is stale."""
-    ready, window_ready = offered(state, state.ready), offered(state, state.window_ready)
+    ready, window_ready = offered(state, state.index.ready), offered(state, state.windows.ready)
     return replace(
         state,
-        ready=sorted(state.rank[n] for n in ready),
-        window_ready=sorted(state.rank[n] for n in window_ready & state.window_open),
+        index=replace(state.index, ready=sorted(state.index.rank[n] for n in ready)),
+        windows=replace(state.windows, ready=sorted(state.index.rank[n] for n in window_ready & state.windows.open)),
     )
 
 

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from ganger.core import events as ev
-from ganger.core.model.records import Budget, Policy, RunState, Spending, TaskState
+from ganger.core.model.records import Budget, Policy, Spending
+from ganger.core.model.run_state import Money, RunState
+from ganger.core.model.task_state import TaskState
 from ganger.core.money import budgets
 from ganger.core.money.budgets import Purse, Reservation, reservation, run_refusal, task_refusal, time_limit
 from ganger.core.vocabulary import HealSchedule, RunStatus
@@ -66,7 +68,7 @@ def test_a_run_stops_before_it_overspends(case: str, at_once: int) -> None:
 def test_a_used_up_budget_is_a_question_and_a_larger_one_goes_on(case: str) -> None:
     """G04 Z07: nothing is lost; the same run finishes with more."""
     run = heal_run(LIMITS[case][0], count=6, usd=0.5, tokens=100).run()
-    assert [q.kind for q in run.state.questions.values()] == ["budget"]
+    assert [q.kind for q in run.state.inbox.questions.values()] == ["budget"]
     run.budget = Budget(attempts=99, usd=99, tokens=9999)
     assert run.begin().run().state.status is RunStatus.COMPLETED and len(run.started) == 6
 
@@ -74,7 +76,7 @@ def test_a_used_up_budget_is_a_question_and_a_larger_one_goes_on(case: str) -> N
 def test_an_unknown_cost_counts_as_what_was_set_aside() -> None:
     """G04: an agent that does not say what it costs cannot spend without end."""
     run = heal_run(Budget(usd=1.0, attempt_usd=0.3), usd=None).run()
-    assert len(run.started) == 3 and run.state.spent.usd == pytest.approx(0.9)
+    assert len(run.started) == 3 and run.state.money.spent.usd == pytest.approx(0.9)
     settled = [e for e in run.of(ev.CostSettled) if isinstance(e, ev.CostSettled)]
     assert {(e.usd, e.known) for e in settled} == {(0.3, False)}
 
@@ -86,7 +88,7 @@ def test_a_budget_in_dollars_stops_where_nobody_knows_the_price(budget: Budget, 
     alone = replace(budget, usd=budget.usd or 99.0)
     run = heal_run(alone, count=4, at_once=at_once, usd=None).run()
     assert len(run.started) == 1 and run.state.status is RunStatus.ABORTED
-    (question,) = run.state.questions.values()
+    (question,) = run.state.inbox.questions.values()
     assert question.kind == "budget" and "prices." in question.text and "budget.attempt_usd" in question.text
     run.budget = Budget(usd=99, attempt_usd=0.5)
     assert run.begin().run().state.status is RunStatus.COMPLETED and len(run.started) == 4
@@ -105,7 +107,7 @@ def test_without_any_estimate_the_first_attempt_shows_alone_what_one_costs() -> 
     """G04: eight at once could spend eight times what nobody knows yet."""
     run = heal_run(Budget(usd=3.0), count=8, at_once=8, usd=0.5)
     run.step()
-    assert len(run.state.running) == 1
+    assert len(run.state.index.running) == 1
     assert most_committed(run.run())[0] <= 3.0
     assert len(run.started) == 6
 
@@ -114,10 +116,10 @@ def test_a_reservation_ends_when_its_attempt_does() -> None:
     """G04: nothing stays set aside, also for an attempt that ended with its lead."""
     run = heal_run(Budget(usd=10, attempt_usd=1), count=3, at_once=3)
     run.step()
-    assert run.state.spent.reserved_usd == 3
+    assert run.state.money.spent.reserved_usd == 3
     run.record(ev.AttemptInterrupted("t01", 1, "stopped"))
-    assert run.state.spent.reserved_usd == 2 and run.state.tasks["t01"].spent.reserved_usd == 0
-    assert run.run().state.spent.reserved_usd == 0
+    assert run.state.money.spent.reserved_usd == 2 and run.state.tasks["t01"].spent.reserved_usd == 0
+    assert run.run().state.money.spent.reserved_usd == 0
 
 
 TASK_LIMITS = {
@@ -151,12 +153,12 @@ def test_wall_time_is_what_the_run_was_led_over_all_leads() -> None:
 def test_an_attempt_gets_no_more_time_than_the_budgets_leave() -> None:
     """G04: its own limit, the run's rest or the task's rest, whichever is least."""
     run = heal_run(Budget(wall_sec=100, task_wall_sec=40), takes_sec=10.0, world={"t01": [Ailment(times=1)]})
-    assert time_limit(run.state, "t01", run.state.last_at) == 40
+    assert time_limit(run.state, "t01", run.state.log.last_at) == 40
     while run.state.tasks["t01"].attempts < 2:
         run.step()
-    assert time_limit(run.state, "t01", run.state.last_at) == 30
-    run.state.budget = Budget(wall_sec=15)
-    assert time_limit(run.state, "t01", run.state.last_at) == pytest.approx(5)
+    assert time_limit(run.state, "t01", run.state.log.last_at) == 30
+    run.state.money.budget = Budget(wall_sec=15)
+    assert time_limit(run.state, "t01", run.state.log.last_at) == pytest.approx(5)
 
 
 def test_a_healer_is_paid_from_the_same_budget() -> None:
@@ -166,7 +168,7 @@ def test_a_healer_is_paid_from_the_same_budget() -> None:
         tasks(5), {"t01": [Ailment("cure")]}, in_turn(RIGHT), policy, Budget(usd=4.0, attempt_usd=0.5), usd=0.5
     )
     run.begin().run()
-    assert run.state.status is RunStatus.COMPLETED and run.state.spent.usd == pytest.approx(3.5)
+    assert run.state.status is RunStatus.COMPLETED and run.state.money.spent.usd == pytest.approx(3.5)
     poor = replace(run, budget=Budget(usd=2.6, attempt_usd=0.5), state=RunState(), events=[], texts={}, suffered={})
     poor.begin().run()
     assert poor.of(ev.HealStarted) == [] and most_committed(poor)[0] <= 2.6
@@ -190,7 +192,7 @@ REFUSALS: dict[str, tuple[Budget, Spending, Purse, bool]] = {
 def test_the_edges_of_a_budget(case: str) -> None:
     """G04: exactly the limit may be used, nothing beyond it."""
     budget, spent, purse, refused = REFUSALS[case]
-    assert bool(run_refusal(RunState(budget=budget, spent=spent), AT, purse)) == refused
+    assert bool(run_refusal(RunState(money=Money(budget=budget, spent=spent)), AT, purse)) == refused
 
 
 def test_a_refusal_names_the_setting_to_raise() -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from ganger.core.delivery.upstream import question, suspects
 from ganger.core.model.ledger import RepoRules, RepoVerdict
-from ganger.core.model.records import RunState, TaskState
+from ganger.core.model.run_state import Chains, RunState
+from ganger.core.model.task_state import TaskState
 
 NEEDS = {"core": (), "lib": ("core",), "app": ("lib",), "tool": ("lib",)}
 REPOS = {name: RepoRules(name, needs, "exclusive") for name, needs in NEEDS.items()}
@@ -16,11 +17,11 @@ REPOS = {name: RepoRules(name, needs, "exclusive") for name, needs in NEEDS.item
 
 def ledger(*lines: str) -> RunState:
     """A line is `repo commit +|- upstream=commit…`; the task is named after the commit."""
-    state = RunState(repos=dict(REPOS))
+    state = RunState(chains=Chains(rules=dict(REPOS)))
     for number, line in enumerate(lines):
         repo, commit, word, *heads = line.split()
         built_on = tuple((name, sha) for name, _, sha in (head.partition("=") for head in heads))
-        state.verdicts.append(RepoVerdict(repo, commit, f"t-{commit}", word == "+", f"at{number}", built_on))
+        state.pushes.verdicts.append(RepoVerdict(repo, commit, f"t-{commit}", word == "+", f"at{number}", built_on))
     return state
 
 

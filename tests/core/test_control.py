@@ -10,7 +10,8 @@ import pytest
 
 from ganger.core import events as ev
 from ganger.core.control.commands import KINDS, SETTINGS, act, is_skipped, was_refused
-from ganger.core.model.records import Budget, Policy, RunState, TaskSpec
+from ganger.core.model.records import Budget, Policy, TaskSpec
+from ganger.core.model.run_state import RunState
 from ganger.core.planning.dependents import behind_failed
 from ganger.core.state.apply import apply
 from ganger.core.vocabulary import BlockReason, HealSchedule, RunStatus, TaskStatus
@@ -37,13 +38,13 @@ class Run:
         specs = tuple(TaskSpec(name, need) for name, need in needs.items())
         self.state = RunState()
         self.seq = 0
-        self.record(ev.RunStarted("r", "digest", OFF, specs), ev.LeadStarted(1, OFF))
+        self.record(ev.RunStarted("r", "digest", OFF, specs), ev.LeadStarted(1, policy=OFF))
 
     def record(self, *events: ev.Event) -> None:
         for event in events:
             self.seq += 1
             apply(self.state, ev.Recorded(self.seq, AT, event))
-        assert self.state.refused == []
+        assert self.state.log.refused == []
 
     def put(self, name: str, status: TaskStatus, reason: BlockReason | None = None) -> None:
         """Brings a pending task to a status as an attempt would."""
@@ -65,10 +66,10 @@ class Run:
 
     def do(self, kind: str, **data: object) -> str:
         """Takes a command as the lead does; its outcome."""
-        events = act(self.state, Asked(self.state.commands_taken + 1, kind, data), NOW)
+        events = act(self.state, Asked(self.state.lead.commands_taken + 1, kind, data), NOW)
         self.record(*events)
         last = events[-1]
-        assert isinstance(last, ev.CommandTaken) and (last.number, last.kind) == (self.state.commands_taken, kind)
+        assert isinstance(last, ev.CommandTaken) and (last.number, last.kind) == (self.state.lead.commands_taken, kind)
         return last.outcome
 
     def statuses(self, names: str) -> list[TaskStatus]:
@@ -161,7 +162,7 @@ def test_a_command_is_taken_once(kind: str) -> None:
     run = run_with(F)
     run.ask("q-1", "a")
     run.do(kind, **DATA.get(kind, {}))
-    assert act(run.state, Asked(run.state.commands_taken, kind, DATA.get(kind, {})), NOW) == []
+    assert act(run.state, Asked(run.state.lead.commands_taken, kind, DATA.get(kind, {})), NOW) == []
 
 
 def test_a_run_that_has_ended_takes_nothing() -> None:
@@ -169,7 +170,7 @@ def test_a_run_that_has_ended_takes_nothing() -> None:
     run = run_with(F)
     run.record(ev.RunFinished(RunStatus.ABORTED, "a FAILED", {}))
     assert act(run.state, Asked(1, "retry", {"task": "a"}), NOW) == []
-    run.record(ev.LeadStarted(2, OFF))
+    run.record(ev.LeadStarted(2, policy=OFF))
     assert run.do("retry", task="a").startswith("a runs again")
 
 
@@ -177,7 +178,7 @@ def test_a_command_nobody_knows_is_refused_and_counted() -> None:
     """G12: a newer version's command does not stop the ones behind it."""
     run = Run()
     assert run.do("dance").startswith("refused: there is no command 'dance'; known are pause, resume")
-    assert run.state.commands_taken == 1 and not was_refused(run.do("pause"))
+    assert run.state.lead.commands_taken == 1 and not was_refused(run.do("pause"))
 
 
 def test_a_retry_grants_one_attempt_and_its_hint_is_kept() -> None:
@@ -187,15 +188,18 @@ def test_a_retry_grants_one_attempt_and_its_hint_is_kept() -> None:
     run.ask("q-1", "a")
     assert run.do("retry", task="a", hint=" look in src/ \n") == "a runs again with your hint"
     task = run.state.tasks["a"]
-    assert (task.granted_by_person, task.hints, task.respawns) == (1, ("look in src/",), 0)
-    assert run.state.questions["q-1"].answer == "look in src/"
+    assert (task.counters.granted_by_person, task.next_start.hints, task.counters.respawns) == (1, ("look in src/",), 0)
+    assert run.state.inbox.questions["q-1"].answer == "look in src/"
 
 
 def test_a_hint_for_a_pending_task_costs_nothing() -> None:
     """G12: kept for the attempt to come, no attempt is granted."""
     run = Run()
     assert run.do("retry", task="a", hint="look in src/") == "a runs with your hint"
-    assert (run.state.tasks["a"].granted_by_person, run.state.tasks["a"].hints) == (0, ("look in src/",))
+    assert (run.state.tasks["a"].counters.granted_by_person, run.state.tasks["a"].next_start.hints) == (
+        0,
+        ("look in src/",),
+    )
 
 
 def test_what_waits_for_another_failure_stays_blocked() -> None:
@@ -222,7 +226,7 @@ def test_an_answer_for_a_task_behind_a_failed_one_is_kept() -> None:
     assert (
         run.do("answer", question="q-1", text="yes") == "q-1 is answered; kept for b: it waits for a, which is FAILED"
     )
-    assert run.state.tasks["b"].hints == ("yes",)
+    assert run.state.tasks["b"].next_start.hints == ("yes",)
     run.do("retry", task="a")
     assert run.statuses("abc") == [P, P, P]
 
@@ -250,7 +254,7 @@ def test_a_question_is_found_by_its_task_where_there_is_only_one() -> None:
     run.ask("q-2", "a")
     assert run.do("answer", question="a", text="x").startswith("refused: a has 2 open questions: q-1, q-2")
     assert not was_refused(run.do("answer", question="q-2", text="x"))
-    assert [q.answer for q in run.state.questions.values()] == ["x", "x"]
+    assert [q.answer for q in run.state.inbox.questions.values()] == ["x", "x"]
     assert (
         run.do("answer", question="q-1", text="y")
         == "refused: q-1 is already answered; ganger inbox shows what is open"
@@ -268,7 +272,7 @@ def test_an_answer_reaches_the_worker_that_asked_and_every_later_attempt() -> No
     run.do("answer", question="a", text="localhost")
     task = run.state.tasks["a"]
     assert task.worker is not None and [m.text for m in task.worker.messages] == ["8080", "q-2: localhost"]
-    assert task.hints == ("8080", "q-2: localhost") and task.status is R
+    assert task.next_start.hints == ("8080", "q-2: localhost") and task.status is R
 
 
 @pytest.mark.parametrize(
@@ -288,7 +292,7 @@ def test_an_option_is_chosen_by_its_number(text: str, meant: str) -> None:
     run = run_with(E)
     run.record(ev.QuestionAsked("q-1", "a", "ambiguous_spec", "Which?", options=("8080", "9090", "7070")))
     outcome = run.do("answer", question="q-1", text=text)
-    assert outcome.startswith(meant) if was_refused(outcome) else run.state.questions["q-1"].answer == meant
+    assert outcome.startswith(meant) if was_refused(outcome) else run.state.inbox.questions["q-1"].answer == meant
 
 
 def test_ending_a_worker_is_an_intent_that_holds() -> None:
@@ -306,7 +310,11 @@ def test_the_hint_of_a_reassignment_reaches_the_next_worker() -> None:
     run = run_with(R)
     assert "with your hint" in run.do("reassign", task="a", hint="start with the tests")
     task = run.state.tasks["a"]
-    assert task.hints == ("start with the tests",) and task.worker is not None and task.worker.verdict == "reassigned"
+    assert (
+        task.next_start.hints == ("start with the tests",)
+        and task.worker is not None
+        and task.worker.verdict == "reassigned"
+    )
 
 
 def test_more_time_is_recorded_with_its_end() -> None:
@@ -354,7 +362,7 @@ def test_a_question_of_the_run_is_closed_by_its_answer_or_by_more_budget() -> No
     run.ask("q-2", kind="budget")
     assert run.do("answer", question="q-1", text="leave it") == "q-1 is answered"
     run.do("set", key="budget.usd", value=20)
-    assert run.state.questions["q-2"].answer == "budget.usd is 20 now (was without a limit)"
+    assert run.state.inbox.questions["q-2"].answer == "budget.usd is 20 now (was without a limit)"
 
 
 @pytest.mark.parametrize(
@@ -376,25 +384,25 @@ def test_pause_and_resume() -> None:
     """G12: twice is no mistake."""
     run = run_with(R)
     assert run.do("pause") == "paused: nothing new starts; 1 running attempt finishes first; ganger resume continues"
-    assert run.state.paused and run.do("pause") == "the run is already paused; ganger resume continues"
-    assert run.do("resume") == "resumed: the run continues" and not run.state.paused
+    assert run.state.lead.paused and run.do("pause") == "the run is already paused; ganger resume continues"
+    assert run.do("resume") == "resumed: the run continues" and not run.state.lead.paused
 
 
 def test_stop_and_drain() -> None:
     """T23: a drain can be hastened by a stop; a pause then makes no sense."""
     run = run_with(R)
     assert run.do("stop", drain=True).startswith("draining: nothing new starts and the run ends; 1 running attempt")
-    assert run.state.draining and run.do("stop", drain=True).startswith("the run is already draining")
+    assert run.state.lead.draining and run.do("stop", drain=True).startswith("the run is already draining")
     assert run.do("pause").startswith("refused: the run is already ending")
     assert run.do("stop") == "stopping: 1 running attempt will be stopped; ganger run continues the run"
-    assert run.state.stopping and run.do("stop") == "the run is already stopping"
+    assert run.state.lead.stopping and run.do("stop") == "the run is already stopping"
 
 
 def test_a_stop_for_an_earlier_lead_does_not_end_the_next() -> None:
     """T23: it came when that one had just ended."""
     run = Run()
-    run.record(ev.LeadStarted(2, OFF))
-    assert run.do("stop", lead=1).startswith("refused: it was meant for lead 1") and not run.state.stopping
+    run.record(ev.LeadStarted(2, policy=OFF))
+    assert run.do("stop", lead=1).startswith("refused: it was meant for lead 1") and not run.state.lead.stopping
     assert run.do("stop", lead=2).startswith("stopping")
 
 
@@ -459,7 +467,7 @@ def test_a_patch_is_undone_once() -> None:
         ev.HealStarted(1, 1, ("a",), ("a",), "healer", "log", "token"),
         ev.PatchApplied("p-1", 1, "prompt", "append", ("a",)),
     )
-    assert run.do("undo_patch", patch="p-1").startswith("p-1 is undone;") and run.state.patches["p-1"].undone
+    assert run.do("undo_patch", patch="p-1").startswith("p-1 is undone;") and run.state.healing.patches["p-1"].undone
     assert run.do("undo_patch", patch="p-1") == "p-1 is already undone"
 
 
@@ -469,7 +477,7 @@ def some_command(run: Run, chance: random.Random) -> tuple[str, dict[str, object
         "task": task,
         "hint": chance.choice(("", "look")),
         "force": chance.random() < 0.5,
-        "question": chance.choice((task, *run.state.questions)),
+        "question": chance.choice((task, *run.state.inbox.questions)),
         "text": "so",
         "key": chance.choice(tuple(SETTINGS)),
         "value": chance.choice((0, 1, 2, 0.5, None)),
@@ -479,14 +487,14 @@ def some_command(run: Run, chance: random.Random) -> tuple[str, dict[str, object
 
 def some_work(run: Run, chance: random.Random) -> None:
     """One attempt of a task that may run; one that ended badly may ask, and blocks what needs it."""
-    ready = [n for n in "axbcd" if run.state.tasks[n].status is P and not run.state.unmet[n]]
+    ready = [n for n in "axbcd" if run.state.tasks[n].status is P and not run.state.index.unmet[n]]
     if not ready:
         return
     name, status = chance.choice(ready), chance.choice((D, D, F, E, B, R))
     run.put(name, status, BlockReason.EXTERNAL if status is B else None)
     if status in (F, E, B):
         run.block_behind(*behind_failed(run.state, name))
-        run.ask(f"q-{len(run.state.questions) + 1}", name)
+        run.ask(f"q-{len(run.state.inbox.questions) + 1}", name)
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -8,13 +8,17 @@ from typing import Any
 import pytest
 
 from ganger.core.model.fast_replace import replace
-from ganger.core.model.records import Ended, Spending, TaskState
+from ganger.core.model.records import Ended, Spending
+from ganger.core.model.task_state import CurrentAttempt, TaskState
 from ganger.core.model.workers import WorkerNow
 from ganger.core.vocabulary import TaskStatus
 
 CASES = [
     (TaskState(), {}),
-    (TaskState(token="t", history=()), {"status": TaskStatus.RUNNING, "worker": WorkerNow("w"), "attempts": 3}),
+    (
+        TaskState(attempt=CurrentAttempt(token="t"), history=()),
+        {"status": TaskStatus.RUNNING, "worker": WorkerNow("w"), "attempts": 3},
+    ),
     (WorkerNow("w", seen=("a",)), {"seen": ("a", "b")}),
     (Spending(), {"attempts": 1}),
 ]

@@ -43,7 +43,7 @@ def test_a_check_that_decides_nothing_waits_for_a_person_and_nobody_pays(healer:
     """W05: the verify recovery is used up, and the check is ended by a signal without the change as well."""
     ill = {"t01": [Ailment(signal="test exit code 137", cls=F.TEST_ERROR, undecided=True)]}
     run = HealRun(tasks(1), ill, HEALERS[healer], policy(HealSchedule.BATCH, exhausted=exhausted)).begin().run()
-    assert (end(run), run.state.tasks["t01"].worker_attempts) == (REWORK, 0)
+    assert (end(run), run.state.tasks["t01"].counters.worker_attempts) == (REWORK, 0)
 
 
 def ended(cls: F, signal: str, healer: Healer | None, **settings: object) -> HealRun:
@@ -64,11 +64,11 @@ def test_each_failure_ends_as_the_table_of_counters_says(row: str, healer: str) 
     run = ended(cls, signal, HEALERS[healer])
     wanted = ends[list(HEALERS).index(healer)]
     assert end(run) == wanted
-    assert {q.kind for q in run.state.questions.values() if q.task == "t01"} == (
+    assert {q.kind for q in run.state.inbox.questions.values() if q.task == "t01"} == (
         {ASKS[wanted]} if wanted in ASKS else set()
     )
     if healer == "none":
-        assert getattr(run.state.tasks["t01"], counter) == paid
+        assert getattr(run.state.tasks["t01"].counters, counter) == paid
 
 
 @pytest.mark.parametrize("healer", ["none", "idle"])
@@ -91,7 +91,7 @@ def test_a_quota_pays_with_nothing_and_comes_back_by_itself(healer: str) -> None
     ill = {"t01": [Ailment(signal="limit", cls=F.QUOTA, times=2)]}
     run = HealRun(tasks(1), ill, HEALERS[healer], policy(HealSchedule.BATCH), accounts={"worker": "acme"}).begin().run()
     task = run.state.tasks["t01"]
-    assert (end(run), task.worker_attempts, task.transient_retries) == ("DONE", 1, 0)
+    assert (end(run), task.counters.worker_attempts, task.counters.transient_retries) == ("DONE", 1, 0)
 
 
 @pytest.mark.parametrize(("cls", "words"), [(F.TEST_ERROR, "policy.exhausted"), (F.REAL_BUG, "ESCALATED")])

@@ -15,7 +15,8 @@ from hypothesis import given, settings, strategies as st
 
 from ganger.core import events as ev
 from ganger.core.events import delivery, requests
-from ganger.core.model.records import Policy, RunState, TaskSpec
+from ganger.core.model.records import Policy, TaskSpec
+from ganger.core.model.run_state import RunState
 from ganger.core.sentences import notable
 from ganger.core.sentences.sentences import sentence
 from ganger.core.state.apply import apply
@@ -88,7 +89,7 @@ def test_the_first_journal_ever_kept_replays_to_the_state_it_had() -> None:
     state = RunState()
     for entry in golden("journal-1.jsonl"):
         apply(state, entry)
-    assert state.refused == []
+    assert state.log.refused == []
     assert state_text(state) == (GOLDEN / "journal-1.state.json").read_text(encoding="utf-8")
 
 

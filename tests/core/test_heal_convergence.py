@@ -47,17 +47,17 @@ def test_a_single_hopeless_task_escalates_and_independent_ones_go_on() -> None:
     """T12 T22 T28 repeated-signature: it escalates; its dependents are blocked."""
     specs = (*tasks(6), TaskSpec("after", ("t03",)))
     run = HealRun(specs, {"t03": [SICK]}, in_turn(WRONG)).begin().run()
-    assert run.state.tasks["t03"].repeats == 2 and run.started.count("t03") == 3
+    assert run.state.tasks["t03"].counters.repeats == 2 and run.started.count("t03") == 3
     assert run.status() == ["DONE", "DONE", "ESCALATED", "DONE", "DONE", "DONE", "BLOCKED"]
-    assert run.state.status is RunStatus.ABORTED and not run.state.heal_abandoned
-    assert [(q.task, q.kind) for q in run.state.questions.values()] == [("t03", "escalated")]
+    assert run.state.status is RunStatus.ABORTED and not run.state.healing.abandoned
+    assert [(q.task, q.kind) for q in run.state.inbox.questions.values()] == [("t03", "escalated")]
 
 
 def test_a_failure_that_healing_could_not_mend_ends_the_run_where_nothing_else_works() -> None:
     """T22: going on would only repeat the same failure; no further round is paid for it."""
     every = tuple(f"t{n:02}" for n in range(1, 9))
     run = heal_run(8, every, in_turn(WRONG))
-    assert run.state.heal_abandoned == (
+    assert run.state.healing.abandoned == (
         f"healing does not converge: t02 fails with {GAP_SIGN!r}, which healing could not fix in t01"
     )
     assert rounds(run) == [("t01",), ("t01",)] and run.started.count("t02") == 1
@@ -66,15 +66,15 @@ def test_a_failure_that_healing_could_not_mend_ends_the_run_where_nothing_else_w
 def test_unrelated_tasks_that_fail_alike_escalate_one_by_one_while_others_work() -> None:
     """T12: an escalated task never stops independent ones; a coarse signature is no proof of one cause."""
     run = heal_run(20, ("t01", "t05", "t09"), in_turn(WRONG))
-    assert run.status("t01", "t05", "t09") == ["ESCALATED"] * 3 and run.state.heal_abandoned == ""
-    assert run.state.counts[TaskStatus.DONE] == 17
+    assert run.status("t01", "t05", "t09") == ["ESCALATED"] * 3 and run.state.healing.abandoned == ""
+    assert run.state.index.counts[TaskStatus.DONE] == 17
 
 
 def test_two_tasks_that_keep_one_failure_without_a_canary_end_the_run_too() -> None:
     """T22: a cluster is a cluster, also while windows fail moderately."""
     given = policy(EPOCH, signature_repeat_limit=1)
     run = heal_run(20, ("t03", "t07"), in_turn(WRONG), given)
-    assert run.state.heal_abandoned.startswith("healing does not converge: 2 tasks fail with")
+    assert run.state.healing.abandoned.startswith("healing does not converge: 2 tasks fail with")
     assert run.status("t03", "t07") == ["ESCALATED"] * 2
 
 
@@ -107,7 +107,7 @@ def test_the_heal_budget_of_a_window_is_its_own() -> None:
     world = {name: changing(9) for name in ("t01", "t02")}
     run = HealRun(tasks(2), world, in_turn(WRONG), policy(TASK)).begin().run()
     assert rounds(run) == [("t01",), ("t01",), ("t02",), ("t02",)]
-    assert run.status() == ["FAILED", "FAILED"] and not run.state.heal_abandoned
+    assert run.status() == ["FAILED", "FAILED"] and not run.state.healing.abandoned
 
 
 def test_a_total_budget_used_up_without_improvement_ends_the_run() -> None:
@@ -115,7 +115,7 @@ def test_a_total_budget_used_up_without_improvement_ends_the_run() -> None:
     world = {name: changing(20) for name in names(1, 9)}
     run = HealRun(tasks(9), world, in_turn(WRONG), policy(TASK)).begin().run()
     assert len(rounds(run)) == 8 and run.state.status is RunStatus.ABORTED
-    assert run.state.heal_abandoned == (
+    assert run.state.healing.abandoned == (
         "the total healing budget of 8 rounds is used up without improvement; still failing: t04 (prompt_gap:fault c)"
     )
 
@@ -126,7 +126,7 @@ def test_a_total_budget_used_up_with_improvement_lets_the_run_go_on_unhealed() -
         4, ("t01", "t03"), lambda r: answer(prompt(r.failed[0], "cure")), policy(TASK, max_total_heal_rounds=1)
     )
     assert run.status() == ["DONE", "DONE", "FAILED", "DONE"] and run.started.count("t03") == 2
-    assert rounds(run) == [("t01",)] and not run.state.heal_abandoned
+    assert rounds(run) == [("t01",)] and not run.state.healing.abandoned
 
 
 @pytest.mark.parametrize("none", ["max_heal_rounds_per_window", "max_total_heal_rounds"])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ganger.core import events as ev
-from ganger.core.model.records import Policy, RunState, TaskSpec
+from ganger.core.model.records import Policy, TaskSpec
+from ganger.core.model.run_state import RunState
 from ganger.core.state.apply import apply
 from ganger.core.vocabulary import TaskStatus
 
@@ -17,7 +18,7 @@ def failed(*more: ev.Event) -> RunState:
     state = RunState()
     events = (
         ev.RunStarted("r", "digest", Policy(), (TaskSpec("a", prompt_ref="a.md"),)),
-        ev.LeadStarted(1, Policy()),
+        ev.LeadStarted(1, policy=Policy()),
         ev.AttemptStarted("a", 1, "t", "agent", "", "log"),
         ev.AttemptFailed(
             "a", 1, "test_error", "test_error:x", "red", "worker_attempts", "why", resume="s-1", remade=True
@@ -28,7 +29,7 @@ def failed(*more: ev.Event) -> RunState:
     )
     for number, event in enumerate(events, 1):
         apply(state, ev.Recorded(number, AT, event))
-    assert state.refused == []
+    assert state.log.refused == []
     return state
 
 
@@ -44,8 +45,8 @@ PATCHES = {
 def test_a_patch_of_what_a_session_was_told_ends_it(target: str) -> None:
     """G22 T14: prompt and context; a hint and a limit are told or held as the session goes on."""
     patch, session = PATCHES[target]
-    assert failed().tasks["a"].resume == "s-1"
-    assert failed(patch).tasks["a"].resume == session
+    assert failed().tasks["a"].next_start.resume_session == "s-1"
+    assert failed(patch).tasks["a"].next_start.resume_session == session
 
 
 def test_a_patch_that_is_undone_ends_the_session_that_was_told_it() -> None:
@@ -56,4 +57,4 @@ def test_a_patch_that_is_undone_ends_the_session_that_was_told_it() -> None:
     back = ev.TaskRequeued("a", "healed", granted=1)
     started = ev.AttemptStarted("a", 2, "t2", "agent", "", "log")
     state = failed(patch, finished, back, started, again, ev.PatchUndone("p-1", "by a person"))
-    assert state.tasks["a"].resume == ""
+    assert state.tasks["a"].next_start.resume_session == ""

@@ -76,7 +76,7 @@ def test_a_rate_of_exactly_the_threshold_is_still_moderate(failing: int) -> None
     run = heal_run(5, names(1, failing), in_turn(RIGHT), policy(BATCH))
     first = run.of(ev.WindowClosed)[0]
     assert isinstance(first, ev.WindowClosed)
-    assert (first.failure_rate, run.state.heal_rounds[0].isolate) == RATES[failing]
+    assert (first.failure_rate, run.state.healing.rounds[0].isolate) == RATES[failing]
 
 
 NO_HEALER = {
@@ -103,7 +103,12 @@ def test_a_format_retry_pays_with_nothing_but_itself() -> None:
         HealRun(tasks(1), {"t01": [NO_HEALER["an answer that breaks the contract once"]]}, in_turn(RIGHT)).begin().run()
     )
     now = run.state.tasks["t01"]
-    assert (now.attempts, now.worker_attempts, now.format_retries, now.healer_attempts) == (2, 1, 1, 0)
+    assert (now.attempts, now.counters.worker_attempts, now.counters.format_retries, now.counters.healer_attempts) == (
+        2,
+        1,
+        1,
+        0,
+    )
 
 
 # --- moderate failures ---------------------------------------------------------------------------------------------
@@ -119,7 +124,7 @@ def test_a_moderate_window_is_healed_once_and_only_its_failed_tasks_run_again() 
 def test_a_retried_window_shares_the_heal_rounds_of_the_one_it_retries() -> None:
     """T13: two rounds per window, whatever it is called the second time."""
     run = heal_run(5, ("t03",), in_turn(WRONG, answer(context("nothing new"))), policy(BATCH))
-    assert [r.lineage for r in run.state.heal_rounds] == [1, 1]
+    assert [r.lineage for r in run.state.healing.rounds] == [1, 1]
     assert run.windows == [names(1, 5), ("t03",), ("t03",)]
 
 
@@ -131,7 +136,7 @@ def test_a_bad_window_is_healed_once_and_one_canary_runs_before_the_rest() -> No
     run = heal_run(5, names(1, 4), in_turn(RIGHT), policy(BATCH))
     assert rounds(run) == [names(1, 4)]
     assert run.windows == [names(1, 5), ("t01",), names(2, 4)]
-    assert run.state.status is RunStatus.COMPLETED and run.state.held == {}
+    assert run.state.status is RunStatus.COMPLETED and run.state.index.held == {}
 
 
 def test_every_cluster_has_a_canary_of_its_own() -> None:
@@ -183,7 +188,7 @@ def test_whoever_takes_a_canarys_place_is_granted_its_attempt() -> None:
 def test_a_run_continued_with_schedule_off_lets_go_of_what_was_held() -> None:
     """T10 T20: without windows nobody would ever release it."""
     run = HealRun(tasks(5), {name: [SICK] for name in names(1, 5)}, in_turn(RIGHT), policy(BATCH)).begin()
-    while not run.state.held:
+    while not run.state.index.held:
         run.step()
     run.record(ev.StopRequested("signal"))
     run.run()
@@ -194,13 +199,13 @@ def test_a_run_continued_with_schedule_off_lets_go_of_what_was_held() -> None:
 def test_without_a_healer_what_was_held_stands_on_its_own_again() -> None:
     """T12 T20: a run continued without the role leaves nobody held for ever."""
     run = HealRun(tasks(5), {name: [SICK] for name in names(1, 5)}, in_turn(WRONG), policy(BATCH)).begin()
-    while not run.state.held:
+    while not run.state.index.held:
         run.step()
     run.record(ev.StopRequested("signal"))
     run.run()
     run.healer = None
     run.begin().run()
-    assert run.state.held == {} and run.status() == ["FAILED"] * 5
+    assert run.state.index.held == {} and run.status() == ["FAILED"] * 5
     assert run.started.count("t02") == 2
 
 
@@ -225,8 +230,8 @@ def test_each_round_that_touches_a_task_grants_one_more_attempt() -> None:
     given = policy(BATCH, max_heal_rounds_per_window=3, signature_repeat_limit=9)
     run = heal_run(5, ("t01",), in_turn(WRONG, WRONG, RIGHT), given)
     now = run.state.tasks["t01"]
-    assert (now.status.value, now.worker_attempts, now.granted) == ("DONE", 4, 3)
-    assert run.state.tasks["t02"].granted == 0
+    assert (now.status.value, now.counters.worker_attempts, now.counters.granted) == ("DONE", 4, 3)
+    assert run.state.tasks["t02"].counters.granted == 0
 
 
 def test_a_task_no_patch_touches_runs_again_only_with_attempts_of_its_own() -> None:
@@ -244,7 +249,7 @@ def test_a_task_no_patch_touches_runs_again_only_with_attempts_of_its_own() -> N
 def test_a_healer_that_gives_up_hands_the_tasks_to_a_person(decision: str) -> None:
     """T12 T14: nothing is patched, nothing runs again, the others go on."""
     run = heal_run(5, ("t02",), in_turn(answer(context("cure"), decision=decision)), policy(BATCH))
-    assert run.status("t02", "t03") == ["ESCALATED", "DONE"] and run.state.patches == {}
+    assert run.status("t02", "t03") == ["ESCALATED", "DONE"] and run.state.healing.patches == {}
     assert len(rounds(run)) == 1 and run.started.count("t02") == 1
     assert run.state.tasks["t02"].detail == "the header rule is not written down"
 
@@ -295,7 +300,7 @@ def test_shrink_window_makes_the_next_windows_of_auto_smaller() -> None:
     calm = in_turn(answer(context("cure")))
     same, smaller = (heal_run(20, ("t07",), healer) for healer in (calm, in_turn(SMALLER)))
     assert same.sizes[:6] == [1, 2, 3, 5, 1, 8] and smaller.sizes[:6] == [1, 2, 3, 5, 1, 5]
-    assert [round_.isolate for round_ in smaller.state.heal_rounds] == [False]
+    assert [round_.isolate for round_ in smaller.state.healing.rounds] == [False]
 
 
 def test_a_window_that_failed_too_much_is_shrunk_once() -> None:
@@ -315,9 +320,9 @@ NOTHING: dict[str, Heal] = {
 def test_a_window_without_a_patch_has_its_rounds_and_then_runs_unhealed(case: str) -> None:
     """T12 T13: two rounds per window, then the attempts that are left, then FAILED; the others go on."""
     run = heal_run(5, ("t02",), in_turn(NOTHING[case]), policy(BATCH))
-    assert set(Counter(round_.lineage for round_ in run.state.heal_rounds).values()) == {2}
+    assert set(Counter(round_.lineage for round_ in run.state.healing.rounds).values()) == {2}
     assert run.status("t02", "t03") == ["FAILED", "DONE"] and run.started.count("t02") == 2
-    assert run.state.patches == {} and not run.state.heal_abandoned
+    assert run.state.healing.patches == {} and not run.state.healing.abandoned
 
 
 def test_the_second_round_may_bring_what_the_first_did_not() -> None:
@@ -330,7 +335,7 @@ def test_schedule_task_heals_one_task_and_touches_no_other() -> None:
     """T10 T14: a patch to shared context stays with the failing task."""
     run = heal_run(3, names(1, 3), in_turn(RIGHT), policy(TASK))
     assert rounds(run) == [("t01",), ("t02",), ("t03",)]
-    assert [patch.tasks for patch in run.state.patches.values()] == [("t01",), ("t02",), ("t03",)]
+    assert [patch.tasks for patch in run.state.healing.patches.values()] == [("t01",), ("t02",), ("t03",)]
 
 
 def test_shared_context_mends_tasks_that_have_not_run_yet() -> None:
@@ -345,7 +350,7 @@ def test_a_runtime_patch_moves_the_window_size_of_auto_alone() -> None:
     size = {"target": "runtime_patch", "operation": "merge", "content": {"current_batch_size": 13}}
     huge = {"target": "runtime_patch", "operation": "merge", "content": {"current_batch_size": 99}}
     run = heal_run(40, ("t01",), in_turn(answer(size, huge, context("cure"))))
-    assert run.sizes[:3] == [1, 1, 21] and len(run.state.patches) == 2
+    assert run.sizes[:3] == [1, 1, 21] and len(run.state.healing.patches) == 2
     assert set(next_sizes(heal_run(10, ("t01",), in_turn(answer(size, context("cure"))), policy(BATCH)))) == {5}
 
 
@@ -375,5 +380,5 @@ def test_the_ward_notices_a_policy_without_canaries(monkeypatch: pytest.MonkeyPa
 def test_the_names_used_here_are_those_of_the_taxonomy() -> None:
     """T21: the run's signature is the one the core makes."""
     run = heal_run(1, ("t01",), None)
-    assert run.state.tasks["t01"].last_failure_signature == GAP_SIGN
-    assert run.state.tasks["t01"].last_failure_class == GAP.value and CONTEXT in run.specs[0].context_refs
+    assert run.state.tasks["t01"].failure.signature == GAP_SIGN
+    assert run.state.tasks["t01"].failure.failure_class == GAP.value and CONTEXT in run.specs[0].context_refs

@@ -91,9 +91,11 @@ def require_sound(run: HealRun) -> None:
     assert broken(run.events, Seen(finished=True)) == []
     assert (state.status is RunStatus.COMPLETED) == (set(run.status()) == {"DONE"})
     assert state.abort_reason or state.status is not RunStatus.ABORTED
-    assert state.held == {} and not [t for t in state.tasks.values() if t.status is TaskStatus.FAILED and not t.final]
-    assert not state.counts[TaskStatus.PENDING] or state.heal_abandoned or state.questions
-    asked = {question.task for question in state.questions.values()}
+    assert state.index.held == {} and not [
+        t for t in state.tasks.values() if t.status is TaskStatus.FAILED and not t.final
+    ]
+    assert not state.index.counts[TaskStatus.PENDING] or state.healing.abandoned or state.inbox.questions
+    asked = {question.task for question in state.inbox.questions.values()}
     assert {name for name, now in state.tasks.items() if now.status is TaskStatus.ESCALATED} <= asked
     assert picture(replayed(run.events)) == picture(state)
 
@@ -104,11 +106,11 @@ def test_every_run_with_a_healer_ends_soundly(seed: int) -> None:
     run = random_ward(seed).begin().run()
     require_sound(run)
     policy, state = run.policy, run.state
-    per_window = Counter(round_.lineage for round_ in state.heal_rounds)
-    assert len(state.heal_rounds) <= policy.max_total_heal_rounds
+    per_window = Counter(round_.lineage for round_ in state.healing.rounds)
+    assert len(state.healing.rounds) <= policy.max_total_heal_rounds
     assert all(count <= policy.max_heal_rounds_per_window for count in per_window.values())
     for name, spec in state.specs.items():
-        assert spec.max_attempts is None or state.tasks[name].worker_attempts <= spec.max_attempts
+        assert spec.max_attempts is None or state.tasks[name].counters.worker_attempts <= spec.max_attempts
 
 
 @pytest.mark.whole
@@ -121,7 +123,7 @@ def test_a_run_stopped_anywhere_in_its_healing_goes_on_to_a_sound_end(seed: int,
             run.step()
     if not run.state.finished:
         run.record(ev.StopRequested("signal"))
-        running = sorted(run.state.running)
+        running = sorted(run.state.index.running)
         run.record(*(ev.AttemptInterrupted(name, run.state.tasks[name].attempts, "stopped") for name in running))
         run.run()
     require_sound(run.begin().run())
@@ -133,10 +135,10 @@ def test_held_tasks_are_not_started_before_their_canary_has_passed(seed: int) ->
     """T12: whoever is held starts only after it was released, promoted or its canary is DONE."""
     run = random_ward(seed).begin()
     while not run.state.finished:
-        held = {name for names in run.state.held.values() for name in names}
+        held = {name for names in run.state.index.held.values() for name in names}
         run.step()
-        assert not held & run.state.running or open_round(run.state) is None
-        assert not {name for name in run.state.running if run.state.tasks[name].held_by}
+        assert not held & run.state.index.running or open_round(run.state) is None
+        assert not {name for name in run.state.index.running if run.state.tasks[name].waits_for_canary}
 
 
 def test_a_policy_that_forgets_its_heal_budget_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

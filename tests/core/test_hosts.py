@@ -8,7 +8,8 @@ import pytest
 
 from ganger.core import events as ev
 from ganger.core.model.ledger import Delivery
-from ganger.core.model.records import Policy, RunState, TaskSpec
+from ganger.core.model.records import Policy, TaskSpec
+from ganger.core.model.run_state import RunState
 from ganger.core.state.apply import apply
 from ganger.core.state.hosts import (
     AWAY,
@@ -43,13 +44,13 @@ def run_of(*names: str) -> RunState:
 
 def happen(state: RunState, *events: ev.Event, at: str = AT) -> None:
     for event in events:
-        apply(state, ev.Recorded(state.last_seq + 1, at, event))
-    assert state.refused == []
+        apply(state, ev.Recorded(state.log.last_seq + 1, at, event))
+    assert state.log.refused == []
 
 
 def away(state: RunState, kind: str = AWAY, way: str = "api", why: str = "connection refused") -> None:
     happen(state, ev.HostAway(GIT, way, kind, why, 0.0))
-    happen(state, *(ev.HostAwaited(GIT, name) for name in state.by_rank))
+    happen(state, *(ev.HostAwaited(GIT, name) for name in state.index.by_rank))
 
 
 @pytest.mark.parametrize(
@@ -94,7 +95,7 @@ def test_an_answer_asks_the_host_at_once_and_brings_back_whoever_gave_up() -> No
     state = run_of("a", "b")
     away(state, DENIED)
     happen(state, replace(asking(state, GIT)[0], question="Q1"))
-    effect = answer_host(state, state.questions["Q1"], "renewed")
+    effect = answer_host(state, state.inbox.questions["Q1"], "renewed")
     happen(state, *effect.events)
     assert "is tried now" in effect.outcome and state.hosts[GIT].next_at == 0.0
     assert all(task.status is TaskStatus.PENDING for task in state.tasks.values())
@@ -117,7 +118,7 @@ def test_trouble_that_nobody_has_any_more_is_forgotten() -> None:
     happen(state, replace(asking(state, GIT)[0], question="Q1"))
     assert nobody_s(state, [GIT]) == []
     happen(state, *nobody_s(state, ["other.example.org"]))
-    assert state.hosts == {} and state.questions["Q1"].answer
+    assert state.hosts == {} and state.inbox.questions["Q1"].answer
     happen(state, ev.HostAway(GIT, "api", AWAY, "", 0.0))
     assert nobody_s(state, [GIT]) == [ev.HostBack(GIT, "api")]
 
@@ -131,7 +132,7 @@ def test_events_that_cannot_be_true_change_nothing() -> None:
     apply(state, ev.Recorded(52, AT, ev.HostAway(GIT, "api", AWAY, "", 0.0)))
     apply(state, ev.Recorded(53, AT, ev.HostAwaited(GIT, "nobody")))
     apply(state, ev.Recorded(54, AT, ev.HostBack(GIT, "git")))
-    assert len(state.refused) == 4 and state.hosts[GIT].waiting == ()
+    assert len(state.log.refused) == 4 and state.hosts[GIT].waiting == ()
 
 
 @pytest.mark.parametrize(

@@ -24,9 +24,9 @@ class Watched:
 
     def record(self, made: RepoRun, *events: ev.Event) -> None:
         for event in events:
-            refused = len(made.state.refused)
+            refused = len(made.state.log.refused)
             self._record(made, event)
-            if len(made.state.refused) == refused:
+            if len(made.state.log.refused) == refused:
                 self.wrong += [f"{rule}: {what}" for rule, what in self.walk.take(event) if rule != _NOT_TOLD]
 
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from ganger.core import events as ev
-from ganger.core.model.records import Budget, Policy, RunState, TaskSpec
+from ganger.core.model.records import Budget, Policy, TaskSpec
+from ganger.core.model.run_state import RunState
 from ganger.core.scheduling import choosing, windows
 from ganger.core.scheduling.windows import Decision, Finish, Start, Wait, decide, offer, starts_after
 from ganger.core.vocabulary import BlockReason, HealSchedule, RunStatus, TaskStatus
@@ -28,7 +29,7 @@ class SessionRun(Model):
 
     def begin(self, only: tuple[str, ...] | None = None, max_tasks: int | None = None) -> SessionRun:
         self.record(ev.RunStarted("run", "digest", self.policy, self.specs))
-        self.record(ev.LeadStarted(1, self.policy, only, max_tasks, pull_roles=("handed",)))
+        self.record(ev.LeadStarted(1, policy=self.policy, only=only, max_tasks=max_tasks, pull_roles=("handed",)))
         return self
 
     def record(self, *events: ev.Event) -> None:
@@ -37,7 +38,9 @@ class SessionRun(Model):
                 handed = self.state.specs[event.task].role == "handed"
                 assert event.worker or not handed, "only a session that asks may have it"
             super().record(event)
-        self.most_spawned = max(self.most_spawned, len(self.state.running - self.state.pulled - self.state.parked))
+        self.most_spawned = max(
+            self.most_spawned, len(self.state.index.running - self.state.index.pulled - self.state.index.in_merge_queue)
+        )
 
     def ask(self, roles: tuple[str, ...] | None = None, worker: str = "") -> str | None:
         task = offer(self.state, 0.0, roles)
@@ -53,14 +56,16 @@ class SessionRun(Model):
             if isinstance(one, Finish):
                 assert self.stuck(), "it ends although something can still happen"
         self.carry_out(decisions)
-        asked = self.chance.random() < 0.7 and len(self.state.pulled) < self.askers and self.ask() is not None
-        if self.state.running and not decisions and not asked:
-            self.end_one(self.chance.choice(sorted(self.state.running)))
+        asked = self.chance.random() < 0.7 and len(self.state.index.pulled) < self.askers and self.ask() is not None
+        if self.state.index.running and not decisions and not asked:
+            self.end_one(self.chance.choice(sorted(self.state.index.running)))
         return not self.state.finished
 
     def stuck(self) -> bool:
-        waits = [name for name, task in self.state.tasks.items() if task.status is P and not self.state.unmet[name]]
-        return not self.state.running and not waits
+        waits = [
+            name for name, task in self.state.tasks.items() if task.status is P and not self.state.index.unmet[name]
+        ]
+        return not self.state.index.running and not waits
 
 
 @st.composite
@@ -84,7 +89,7 @@ def session_runs(draw: st.DrawFn) -> SessionRun:
 def test_a_run_with_sessions_that_ask_ends_exactly_when_nothing_can_happen(run: SessionRun) -> None:
     """W03 T03 T04: no task has two holders, none is left lying, agents keep to their places."""
     run.begin().run()
-    assert run.state.refused == [] and run.state.finished
+    assert run.state.log.refused == [] and run.state.finished
     assert run.most_spawned <= run.policy.concurrency
     done = {task.status for task in run.state.tasks.values()} == {D}
     assert (run.state.status is RunStatus.COMPLETED) == done
@@ -97,9 +102,9 @@ def test_what_is_offered_could_be_started_by_nobody_else_at_the_same_moment(run:
     for _ in range(12):
         task = offer(run.state, 0.0)
         if task is not None:
-            busy = run.state.busy_files
-            assert task not in run.state.running and not run.state.unmet[task]
-            assert run.state.window is None or task in run.state.window_open
+            busy = run.state.index.busy_files
+            assert task not in run.state.index.running and not run.state.index.unmet[task]
+            assert run.state.windows.current is None or task in run.state.windows.open
             assert not any(file in busy for file in run.state.specs[task].writes)
         run.step()
 
@@ -117,7 +122,7 @@ def test_a_run_waits_for_somebody_to_ask_and_its_window_stays_open(schedule: Hea
         if isinstance(decisions[0], Wait):
             break
         run.carry_out(decisions)
-    assert decide(run.state, 0.0) == [Wait(3600.0)] and not run.state.running
+    assert decide(run.state, 0.0) == [Wait(3600.0)] and not run.state.index.running
     assert run.ask() == "a" and decide(run.state, 0.0) == []
 
 

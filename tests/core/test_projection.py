@@ -10,7 +10,8 @@ import time
 import pytest
 from hypothesis import given, strategies as st
 
-from ganger.core.model.records import Policy, RunState, TaskSpec
+from ganger.core.model.records import Policy, TaskSpec
+from ganger.core.model.run_state import RunState
 from ganger.core.state.projection import StateText, state_data, state_text
 from ganger.core.vocabulary import HealSchedule
 from tests.core.run_model import Model, random_specs

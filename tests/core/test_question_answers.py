@@ -18,7 +18,8 @@ from ganger.core.control.removals import REMOVED
 from ganger.core.control.worker_commands import SKIPPED
 from ganger.core.delivery.upstream import culprit_of, question as cascade_question
 from ganger.core.model.ledger import Delivery, RepoRules, RepoVerdict
-from ganger.core.model.records import Policy, RunState, TaskSpec
+from ganger.core.model.records import Policy, TaskSpec
+from ganger.core.model.run_state import RunState
 from ganger.core.money.budgets import budget_named
 from ganger.core.state.apply import apply
 from ganger.core.vocabulary import BlockReason, HealSchedule, TaskStatus
@@ -39,14 +40,14 @@ class Run:
     def __init__(self) -> None:
         specs = (TaskSpec("lib-1", repo="lib"), TaskSpec("app-1", repo="app"), TaskSpec("other", repo="app"))
         self.state, self.seq = RunState(), 0
-        self.record(ev.RunStarted("r", "digest", OFF, specs), ev.LeadStarted(1, OFF, repos=(LIB, APP)))
-        self.state.verdicts.append(RepoVerdict("lib", SHA, "lib-1", True, AT))
+        self.record(ev.RunStarted("r", "digest", OFF, specs), ev.LeadStarted(1, policy=OFF, repos=(LIB, APP)))
+        self.state.pushes.verdicts.append(RepoVerdict("lib", SHA, "lib-1", True, AT))
 
     def record(self, *events: ev.Event) -> None:
         for event in events:
             self.seq += 1
             apply(self.state, ev.Recorded(self.seq, AT, event))
-        assert self.state.refused == []
+        assert self.state.log.refused == []
 
     def start(self, name: str) -> None:
         number = self.state.tasks[name].attempts + 1
@@ -62,7 +63,7 @@ class Run:
         self.record(ev.QuestionAsked("q-1", task, kind, text, attempt, options=options))
 
     def answer(self, text: str, question: str = "q-1") -> str:
-        command = _Command(self.state.commands_taken + 1, {"question": question, "text": text})
+        command = _Command(self.state.lead.commands_taken + 1, {"question": question, "text": text})
         events = act(self.state, command, NOW)
         self.record(*events)
         last = events[-1]
@@ -79,7 +80,7 @@ class _Command:
 
 def red_app(run: Run, status: TaskStatus) -> None:
     run.put("app-1", status)
-    run.state.verdicts.append(RepoVerdict("app", "a" * 40, "app-1", False, AT, (("lib", SHA),)))
+    run.state.pushes.verdicts.append(RepoVerdict("app", "a" * 40, "app-1", False, AT, (("lib", SHA),)))
     asked = cascade_question(run.state, "app", "a" * 40)
     assert asked is not None and len(asked.options) == 3
     run.ask(CASCADE, "app-1", asked.options, asked.text)
@@ -136,56 +137,66 @@ def removed(run: Run) -> None:
         ev.CommitsRemoved("app", SHA, ("other",)),
         ev.TaskSettled("other", TaskStatus.BLOCKED, "removed", BlockReason.EXTERNAL, final=False),
     )
-    change = replace(run.state.tasks["other"], merged=SHA, delivery=Delivery(repo="app", commit=SHA, pending=True))
+    change = replace(
+        run.state.tasks["other"],
+        work=replace(run.state.tasks["other"].work, merged=SHA),
+        delivery=Delivery(repo="app", commit=SHA, pending=True),
+    )
     run.state.tasks["other"] = change
     run.ask(REMOVED, "other", OPTIONS[REMOVED])
 
 
 def hinted(state: RunState, name: str) -> str:
-    return "".join(state.tasks[name].hints)
+    return "".join(state.tasks[name].next_start.hints)
 
 
 # kind of question, how it comes about, which option, and what is different afterwards
 EFFECTS: dict[str, tuple[Callable[[Run], None], int, Callable[[RunState], bool]]] = {
-    "refs: it was me": (moved_refs, 1, lambda s: not s.paused and s.questions["q-1"].answer is not None),
-    "refs: it was not me": (moved_refs, 2, lambda s: s.paused),
+    "refs: it was me": (moved_refs, 1, lambda s: not s.lead.paused and s.inbox.questions["q-1"].answer is not None),
+    "refs: it was not me": (moved_refs, 2, lambda s: s.lead.paused),
     "packages: they are right again": (lacking, 1, lambda s: s.tasks["other"].status is P),
     "request: once more": (closed, 1, lambda s: s.tasks["other"].status is P),
     "request: leave it out": (closed, 2, lambda s: s.tasks["other"].detail == SKIPPED),
     "removed: leave it out": (
         removed,
         1,
-        lambda s: s.tasks["other"].detail == SKIPPED and s.removals["app"].leaves_out,
+        lambda s: s.tasks["other"].detail == SKIPPED and s.branches.removals["app"].leaves_out,
     ),
     "removed: put it back": (
         removed,
         2,
-        lambda s: s.tasks["other"].status is P and not s.removals and s.tips["app"] == SHA,
+        lambda s: s.tasks["other"].status is P and not s.branches.removals and s.pushes.tips["app"] == SHA,
     ),
     "review: approve": (reviewed, 1, lambda s: _delivery(s) == "approved" and s.tasks["other"].status is P),
     "cascade: revert": (
         red_and_over,
         1,
         lambda s: (
-            "Revert what" in "".join(s.tasks["lib-1"].hints) and s.tasks["lib-1"].status is P and not s.locks.get("app")
+            "Revert what" in "".join(s.tasks["lib-1"].next_start.hints)
+            and s.tasks["lib-1"].status is P
+            and not s.index.locks.get("app")
         ),
     ),
     "cascade: fix": (
         red_and_over,
         2,
         lambda s: (
-            s.tasks["app-1"].status is P and "fix" in "".join(s.tasks["app-1"].hints) and not s.tasks["lib-1"].hints
+            s.tasks["app-1"].status is P
+            and "fix" in "".join(s.tasks["app-1"].next_start.hints)
+            and not s.tasks["lib-1"].next_start.hints
         ),
     ),
     "cascade: both": (
         red_and_over,
         3,
-        lambda s: all(s.tasks[name].status is P and s.tasks[name].hints for name in ("lib-1", "app-1")),
+        lambda s: all(s.tasks[name].status is P and s.tasks[name].next_start.hints for name in ("lib-1", "app-1")),
     ),
     "cascade while its worker runs: revert": (
         red_and_running,
         1,
-        lambda s: s.tasks["lib-1"].status is P and not s.tasks["app-1"].locked and bool(s.tasks["app-1"].hints),
+        lambda s: (
+            s.tasks["lib-1"].status is P and not s.tasks["app-1"].locked and bool(s.tasks["app-1"].next_start.hints)
+        ),
     ),
 }
 
@@ -204,15 +215,19 @@ def test_every_option_acts(case: str) -> None:
     assert not acted(run.state) or case == "refs: it was me"
     outcome = run.answer(str(number))
     assert acted(run.state), outcome
-    assert outcome.startswith(("q-1 is answered", "other is approved")) and run.state.questions["q-1"].answer
+    assert outcome.startswith(("q-1 is answered", "other is approved")) and run.state.inbox.questions["q-1"].answer
 
 
 @pytest.mark.parametrize(
     ("arrange", "option", "acted"),
     [
-        (moved_refs, "it was not me: pause the run, I look at it", lambda s: s.paused),
+        (moved_refs, "it was not me: pause the run, I look at it", lambda s: s.lead.paused),
         (lacking, "they are as they shall be again", lambda s: s.tasks["other"].status is P),
-        (closed, "bring it there once more", lambda s: s.tasks["other"].status is P and not s.tasks["other"].hints),
+        (
+            closed,
+            "bring it there once more",
+            lambda s: s.tasks["other"].status is P and not s.tasks["other"].next_start.hints,
+        ),
     ],
 )
 def test_an_option_of_an_earlier_version_still_acts(
@@ -222,7 +237,7 @@ def test_an_option_of_an_earlier_version_still_acts(
     run = Run()
     arrange(run)
     run.answer(option)
-    assert acted(run.state) and run.state.questions["q-1"].answer == option
+    assert acted(run.state) and run.state.inbox.questions["q-1"].answer == option
 
 
 def test_no_kind_of_question_offers_options_that_are_not_shown_to_act() -> None:
@@ -244,8 +259,8 @@ def test_an_upstream_task_that_is_not_in_the_run_is_not_offered() -> None:
     """D13: nobody could act on it."""
     run = Run()
     run.put("app-1", TaskStatus.ESCALATED)
-    run.state.verdicts[:] = [RepoVerdict("lib", SHA, "gone", True, AT)]
-    run.state.verdicts.append(RepoVerdict("app", "a" * 40, "app-1", False, AT, (("lib", SHA),)))
+    run.state.pushes.verdicts[:] = [RepoVerdict("lib", SHA, "gone", True, AT)]
+    run.state.pushes.verdicts.append(RepoVerdict("app", "a" * 40, "app-1", False, AT, (("lib", SHA),)))
     asked = cascade_question(run.state, "app", "a" * 40)
     assert asked is not None and [option.split()[0] for option in asked.options] == ["fix"]
 
@@ -254,8 +269,8 @@ def test_an_upstream_task_that_is_not_in_the_run_is_not_offered() -> None:
 def test_whom_a_cascade_names_is_read_back_from_its_options(task: str) -> None:
     """D13: whatever its task is called."""
     run = Run()
-    run.state.verdicts[:] = [RepoVerdict("lib", SHA, task, True, AT)]
-    run.state.verdicts.append(RepoVerdict("app", "a" * 40, "app-1", False, AT, (("lib", SHA),)))
+    run.state.pushes.verdicts[:] = [RepoVerdict("lib", SHA, task, True, AT)]
+    run.state.pushes.verdicts.append(RepoVerdict("app", "a" * 40, "app-1", False, AT, (("lib", SHA),)))
     run.state.tasks[task] = run.state.tasks["lib-1"]
     asked = cascade_question(run.state, "app", "a" * 40)
     assert asked is not None
@@ -269,7 +284,10 @@ def test_words_of_ones_own_are_told_whatever_the_kind() -> None:
     done_lib(run)
     red_app(run, TaskStatus.ESCALATED)
     run.answer("ask Ada first")
-    assert run.state.tasks["app-1"].hints == ("ask Ada first",) and run.state.tasks["lib-1"].hints == ()
+    assert (
+        run.state.tasks["app-1"].next_start.hints == ("ask Ada first",)
+        and run.state.tasks["lib-1"].next_start.hints == ()
+    )
 
 
 def test_an_answer_goes_with_what_was_asked() -> None:
@@ -306,9 +324,9 @@ def test_one_answer_is_none_to_another_question_of_the_same_worker() -> None:
     run = Run()
     asked_twice(run)
     assert "waits for the answer to q-1" in run.answer("red", "q-2")
-    assert run.state.tasks["other"].status is TaskStatus.ESCALATED and run.state.questions["q-1"].answer is None
+    assert run.state.tasks["other"].status is TaskStatus.ESCALATED and run.state.inbox.questions["q-1"].answer is None
     assert "other runs again" in run.answer("8080")
-    assert [run.state.questions[name].answer for name in ("q-1", "q-2")] == ["8080", "red"]
+    assert [run.state.inbox.questions[name].answer for name in ("q-1", "q-2")] == ["8080", "red"]
     (told,) = answers_of(run.state, "other")
     assert "Which colour?\nAnswered: red" in told and "Which port?\nAnswered: 8080" in told
 
@@ -319,8 +337,8 @@ def test_a_task_that_waits_for_no_answer_runs_again_with_the_first_and_keeps_the
     asked_twice(run, TaskStatus.BLOCKED)
     run.record(ev.QuestionAsked("q-3", "other", "crash", "it crashed twice", 1))
     run.answer("red", "q-2")
-    assert run.state.tasks["other"].status is P and run.state.questions["q-1"].answer is None
-    assert run.state.questions["q-3"].answer == "red"
+    assert run.state.tasks["other"].status is P and run.state.inbox.questions["q-1"].answer is None
+    assert run.state.inbox.questions["q-3"].answer == "red"
     run.answer("8080")
     colour, port = answers_of(run.state, "other")
     assert "Which port?" not in colour and "Answered: red" in colour
@@ -365,6 +383,6 @@ def test_the_number_of_an_option_is_that_option() -> None:
     """Z06: `chosen` is what `given` gets."""
     run = Run()
     moved_refs(run)
-    question = run.state.questions["q-1"]
+    question = run.state.inbox.questions["q-1"]
     effect = given(run.state, question, chosen(question, "2"), NOW)
     assert any(isinstance(event, ev.RunPaused) for event in effect.events)

@@ -6,7 +6,8 @@ import pytest
 
 from ganger.core import events as ev
 from ganger.core.control.questions import BY_DEFAULT, due
-from ganger.core.model.records import Policy, RunState, TaskSpec
+from ganger.core.model.records import Policy, TaskSpec
+from ganger.core.model.run_state import RunState
 from ganger.core.state.apply import apply
 from ganger.core.times import stamp
 from ganger.core.vocabulary import BlockReason, HealSchedule, RunStatus, TaskStatus
@@ -22,13 +23,13 @@ class Asking:
     def __init__(self) -> None:
         specs = (TaskSpec("a"), TaskSpec("b", ("a",)), TaskSpec("x"))
         self.state, self.seq = RunState(), 0
-        self.record(ev.RunStarted("r", "digest", OFF, specs), ev.LeadStarted(1, OFF))
+        self.record(ev.RunStarted("r", "digest", OFF, specs), ev.LeadStarted(1, policy=OFF))
 
     def record(self, *events: ev.Event, at: float = ASKED) -> None:
         for event in events:
             self.seq += 1
             apply(self.state, ev.Recorded(self.seq, stamp(at), event))
-        assert self.state.refused == []
+        assert self.state.log.refused == []
 
     def start(self, *names: str) -> None:
         for name in names:
@@ -65,7 +66,7 @@ def test_a_default_counts_once_its_time_is_past_and_not_before(late: float, stat
     run.ask(1, "a", "port 8080", ASKED + 60)
     run.pass_time(ASKED + 60 + late)
     assert run.state.tasks["a"].status is status
-    assert run.state.tasks["a"].hints == ((f"port 8080 {BY_DEFAULT}",) if late >= 0 else ())
+    assert run.state.tasks["a"].next_start.hints == ((f"port 8080 {BY_DEFAULT}",) if late >= 0 else ())
     assert (run.state.tasks["b"].status is TaskStatus.PENDING) is (late >= 0)
 
 
@@ -77,7 +78,7 @@ def test_a_worker_that_waits_is_told_the_default() -> None:
     run.pass_time(ASKED + 61)
     worker = run.state.tasks["a"].worker
     assert worker is not None and [m.text for m in worker.messages] == [f"right {BY_DEFAULT}"]
-    assert run.state.questions["q-1"].answer == f"right {BY_DEFAULT}"
+    assert run.state.inbox.questions["q-1"].answer == f"right {BY_DEFAULT}"
 
 
 def test_defaults_due_at_one_moment_all_count_and_every_event_fits() -> None:
@@ -90,9 +91,9 @@ def test_defaults_due_at_one_moment_all_count_and_every_event_fits() -> None:
         run.ask(number, name, "yes", ASKED + 1)
     for _ in range(3):
         run.pass_time(ASKED + 2)
-    assert all(question.answer == f"yes {BY_DEFAULT}" for question in run.state.questions.values())
+    assert all(question.answer == f"yes {BY_DEFAULT}" for question in run.state.inbox.questions.values())
     assert {task.status for task in run.state.tasks.values()} == {TaskStatus.PENDING}
-    assert run.state.tasks["a"].granted_by_person == 0
+    assert run.state.tasks["a"].counters.granted_by_person == 0
 
 
 def test_a_default_without_a_deadline_never_counts_by_itself() -> None:
@@ -109,7 +110,7 @@ def test_reminders_come_ever_more_rarely_until_it_is_answered() -> None:
     run.escalate("a")
     run.ask(1, "a")
     hours = [n for n in range(1, 20) if run.pass_time(ASKED + n * HOUR)]
-    assert hours == [1, 3, 7, 15] and run.state.questions["q-1"].raised == 4
+    assert hours == [1, 3, 7, 15] and run.state.inbox.questions["q-1"].raised == 4
     run.record(ev.QuestionAnswered("q-1", "so"))
     assert run.pass_time(ASKED + 1000 * HOUR) == []
 
@@ -141,7 +142,7 @@ def test_a_default_answers_the_same_question_once() -> None:
     run.escalate("a")
     run.ask(2, "a", "yes", ASKED + 3)
     assert [type(event) for event in run.pass_time(ASKED + 2 * HOUR)] == [ev.QuestionRaised]
-    assert run.state.tasks["a"].status is TaskStatus.ESCALATED and run.state.questions["q-2"].answer is None
+    assert run.state.tasks["a"].status is TaskStatus.ESCALATED and run.state.inbox.questions["q-2"].answer is None
 
 
 def test_a_question_that_its_task_did_without_is_closed() -> None:
@@ -151,4 +152,4 @@ def test_a_question_that_its_task_did_without_is_closed() -> None:
     run.ask(1, "x")
     run.record(ev.VerifyFinished("x", 1, True, "log", 0.0, ()), ev.TaskSettled("x", TaskStatus.DONE, "done"))
     assert [type(event) for event in run.pass_time(ASKED + HOUR)] == [ev.QuestionAnswered]
-    assert run.state.questions["q-1"].answer == "not needed: its task is DONE"
+    assert run.state.inbox.questions["q-1"].answer == "not needed: its task is DONE"

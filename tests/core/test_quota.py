@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from ganger.core import events as ev
-from ganger.core.model.records import Budget, Policy, RunState, TaskState
+from ganger.core.model.records import Budget, Policy
+from ganger.core.model.run_state import Indexes, RunState
+from ganger.core.model.task_state import CurrentAttempt, TaskState
 from ganger.core.scheduling import choosing
 from ganger.core.scheduling.quota import after_quota, after_success, has_room, paused_until, spread_after
 from ganger.core.scheduling.windows import Start, Wait, decide, starts_after
@@ -31,7 +33,7 @@ def heal_run(count: int, limited: tuple[str, ...], schedule: HealSchedule = Heal
 
 
 def until_blocked(run: HealRun) -> HealRun:
-    while not run.state.counts[TaskStatus.BLOCKED]:
+    while not run.state.index.counts[TaskStatus.BLOCKED]:
         run.step()
     return run
 
@@ -52,7 +54,7 @@ def test_a_quota_blocks_the_task_and_it_comes_back_by_itself() -> None:
     run = until_blocked(heal_run(1, ("t01",)))
     now = run.state.tasks["t01"]
     assert (now.block_reason, now.not_before) == (BlockReason.QUOTA_WAIT, run.now + 300)
-    assert run.run().state.status is RunStatus.COMPLETED and run.state.questions == {}
+    assert run.run().state.status is RunStatus.COMPLETED and run.state.inbox.questions == {}
 
 
 @pytest.mark.parametrize("schedule", list(HealSchedule))
@@ -69,8 +71,13 @@ def test_no_counter_pays_for_a_quota() -> None:
     """W07: not a worker attempt, nor any retry; only the log is numbered on."""
     run = heal_run(1, ("t01",), world={"t01": [replace(LIMITED, times=5)]}).run()
     now = run.state.tasks["t01"]
-    assert (now.attempts, now.worker_attempts, now.transient_retries, now.format_retries) == (6, 1, 0, 0)
-    assert now.status is TaskStatus.DONE and now.healer_attempts == 0
+    assert (
+        now.attempts,
+        now.counters.worker_attempts,
+        now.counters.transient_retries,
+        now.counters.format_retries,
+    ) == (6, 1, 0, 0)
+    assert now.status is TaskStatus.DONE and now.counters.healer_attempts == 0
 
 
 def test_dependents_wait_with_a_task_instead_of_being_blocked() -> None:
@@ -84,7 +91,7 @@ def test_a_quota_wait_survives_its_lead() -> None:
     """G04 H09: the account's clock is in the events; a new lead waits for the same moment."""
     run = until_blocked(heal_run(2, ("t01",)))
     due = run.state.tasks["t01"].not_before
-    run.record(ev.StopRequested("signal"), *(ev.AttemptInterrupted(t, 1, "") for t in sorted(run.state.running)))
+    run.record(ev.StopRequested("signal"), *(ev.AttemptInterrupted(t, 1, "") for t in sorted(run.state.index.running)))
     run.run().begin().run()
     assert run.state.status is RunStatus.COMPLETED and run.now >= due
 
@@ -93,14 +100,14 @@ def test_concurrency_of_the_account_is_halved_and_grows_with_every_success() -> 
     """G04: 4 at once, then 2, then 3, then no limit any more."""
     run = heal_run(30, ("t01",), accounts={"worker": "one", "tester": "one"}).run()
     limits = [e.at_once for e in run.of(ev.AccountLimited) if isinstance(e, ev.AccountLimited)]
-    assert limits[:3] == [2, 3, 0] and run.state.accounts_limited == {}
+    assert limits[:3] == [2, 3, 0] and run.state.quota.limited == {}
 
 
 def busy(running: int, **more: Any) -> RunState:
-    made = {name: TaskState(TaskStatus.RUNNING, account="a") for name in names(1, running)}
-    state = RunState(tasks=made, running=set(made), policy=Policy(concurrency=8, quota_wait_sec=60))
+    made = {name: TaskState(TaskStatus.RUNNING, attempt=CurrentAttempt(account="a")) for name in names(1, running)}
+    state = RunState(tasks=made, index=Indexes(running=set(made)), policy=Policy(concurrency=8, quota_wait_sec=60))
     for name, value in more.items():
-        setattr(state, name, value)
+        setattr(state.quota if hasattr(state.quota, name) else state, name, value)
     return state
 
 
@@ -108,10 +115,10 @@ CUTS: dict[str, tuple[RunState, list[int]]] = {
     "half of what runs": (busy(8), [4]),
     "never below one": (busy(1), [1]),
     "one of three": (busy(3), [1]),
-    "once per pause": (busy(8, accounts_paused={"a": 150.0}), []),
-    "again after the pause": (busy(4, accounts_paused={"a": 90.0}, accounts_limited={"a": 4}), [2]),
-    "not upwards": (busy(8, accounts_limited={"a": 2}), []),
-    "another account's limit": (busy(8, accounts_limited={"b": 1}), [4]),
+    "once per pause": (busy(8, paused={"a": 150.0}), []),
+    "again after the pause": (busy(4, paused={"a": 90.0}, limited={"a": 4}), [2]),
+    "not upwards": (busy(8, limited={"a": 2}), []),
+    "another account's limit": (busy(8, limited={"b": 1}), [4]),
     "one at a time anyway": (busy(1, policy=Policy(concurrency=1)), []),
 }
 
@@ -133,14 +140,14 @@ def test_a_reset_time_the_agent_names_counts_unless_it_is_over(reset_at: float |
 
 def test_a_pause_is_never_shortened() -> None:
     """G04: a second worker that knows less does not wake the others."""
-    state = busy(4, accounts_paused={"a": 1000.0})
+    state = busy(4, paused={"a": 1000.0})
     assert after_quota(state, "a", 100.0, None) == [] and paused_until(state, "a", 100.0) == 1000.0
     assert paused_until(state, "a", 1000.0) == 0.0 and paused_until(state, "b", 100.0) == 0.0
 
 
 def test_room_is_counted_per_account() -> None:
     """G04: the limit of one account says nothing about another."""
-    state = busy(4, accounts_limited={"a": 4})
+    state = busy(4, limited={"a": 4})
     assert not has_room(state, "a", {"a": 4}) and has_room(state, "a", {"a": 3}) and has_room(state, "b", {"a": 4})
     assert after_success(state, "b") == []
     assert after_success(state, "a") == [ev.AccountLimited("a", 5, "a success since the cut")]
@@ -152,20 +159,20 @@ def test_server_trouble_never_cuts_concurrency() -> None:
     run = heal_run(8, (), world={name: [trouble] for name in names(1, 8)}).run()
     assert run.of(ev.AccountLimited) == [] and run.of(ev.AccountPaused) == []
     assert run.state.status is RunStatus.COMPLETED
-    assert {run.state.tasks[name].transient_retries for name in names(1, 8)} == {3}
+    assert {run.state.tasks[name].counters.transient_retries for name in names(1, 8)} == {3}
 
 
 def test_a_time_budget_ends_a_run_that_only_waits() -> None:
     """G04: quota has no counter; the budget decides."""
     run = heal_run(1, (), world={"t01": [replace(LIMITED, times=99)]}, budget=Budget(wall_sec=1000)).run()
     assert run.state.status is RunStatus.ABORTED and "budget.wall_sec" in (run.state.abort_reason or "")
-    assert [q.kind for q in run.state.questions.values()] == ["budget"]
+    assert [q.kind for q in run.state.inbox.questions.values()] == ["budget"]
 
 
 def test_while_an_account_rests_the_lead_waits_for_its_clock_and_nothing_else() -> None:
     """H12 G04: one wait until the moment, no polling."""
     run = until_blocked(heal_run(1, ("t01",)))
-    while run.state.window is not None or run.state.running:
+    while run.state.windows.current is not None or run.state.index.running:
         run.step()
     assert [type(d).__name__ for d in decide(run.state, run.now)] == ["Wait"]
 
@@ -209,7 +216,7 @@ def test_however_many_wait_the_places_fill_one_by_one() -> None:
             if isinstance(decision, Start):
                 began.append(now)
                 claim = ev.AttemptStarted(decision.task, 1, decision.task, "", "", "log", account="one")
-                apply(state, ev.Recorded(state.last_seq + 1, "", claim))
+                apply(state, ev.Recorded(state.log.last_seq + 1, "", claim))
             elif isinstance(decision, Wait):
                 assert now < decision.until
         waits = [one.until for one in decide(state, now) if isinstance(one, Wait)]
@@ -226,7 +233,7 @@ def test_the_moment_that_is_told_is_the_moment_of_the_start() -> None:
     """W07 Z09: for a blocked task and for one that only waits; the same in every process."""
     run = until_blocked(heal_run(2, ("t01",), accounts={"worker": "one", "tester": "one"}))
     run.record(ev.SettingsChanged(replace(run.state.policy, quota_spread_sec=20.0), Budget()))
-    rest = run.state.accounts_paused["one"]
+    rest = run.state.quota.paused["one"]
     told = {name: starts_after(run.state, name, run.now) for name in names(1, 2)}
     assert told["t01"] == spread_after(run.state, rest, "t01") and rest < told["t01"] < rest + 20
     while run.now < told["t01"]:
@@ -239,7 +246,7 @@ def resting(count: int, **more: Any) -> RunState:
     policy = Policy(heal_schedule=HealSchedule.OFF, concurrency=8, quota_spread_sec=20.0)
     run = HealRun(specs, policy=policy, accounts={"worker": "one"})
     apply(run.state, ev.Recorded(1, "", ev.RunStarted("run", "digest", policy, specs)))
-    apply(run.state, ev.Recorded(2, "", ev.LeadStarted(1, policy, accounts={"worker": "one"}, **more)))
+    apply(run.state, ev.Recorded(2, "", ev.LeadStarted(1, policy=policy, accounts={"worker": "one"}, **more)))
     apply(run.state, ev.Recorded(3, "", ev.AttemptStarted("task-0", 1, "t", "", "", "log", account="one")))
     apply(run.state, ev.Recorded(4, "", ev.AccountPaused("one", 1000.0, "quota")))
     return run.state

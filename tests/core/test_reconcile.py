@@ -9,7 +9,8 @@ import pytest
 
 from ganger.core import events as ev
 from ganger.core.control.reconcile import FIELDS, ContentDigest, Weight, compare, reconcile
-from ganger.core.model.records import Policy, RunState, TaskSpec
+from ganger.core.model.records import Policy, TaskSpec
+from ganger.core.model.run_state import RunState
 from ganger.core.scheduling.windows import Start, decide
 from ganger.core.state.allowed import run_misfit
 from ganger.core.state.apply import apply
@@ -46,7 +47,7 @@ class Run:
         self.specs, self.state, self.seq = specs, RunState(), 0
         policy = Policy(heal_schedule=HealSchedule.OFF, concurrency=9)
         contents = tuple(digest.text for digest in digests(specs).values())
-        self.record(ev.RunStarted("r", "d", policy, specs, contents=contents), ev.LeadStarted(1, policy))
+        self.record(ev.RunStarted("r", "d", policy, specs, contents=contents), ev.LeadStarted(1, policy=policy))
         for name, status in ended.items():
             self.attempt(name, status)
 
@@ -54,7 +55,7 @@ class Run:
         for event in events:
             self.seq += 1
             apply(self.state, ev.Recorded(self.seq, AT, event))
-        assert self.state.refused == []
+        assert self.state.log.refused == []
 
     def attempt(self, name: str, status: TaskStatus) -> None:
         if status is B:
@@ -128,7 +129,7 @@ def test_the_content_of_a_prompt_counts_once_a_task_was_attempted() -> None:
 def test_a_run_that_recorded_no_contents_is_judged_by_its_manifest_alone() -> None:
     """T20: runs of older versions go on."""
     run = Run(*CHAIN, a=D)
-    run.state.contents = {}
+    run.state.manifest.contents = {}
     assert changed(run, *CHAIN, a_md="other") == []
 
 
@@ -165,8 +166,8 @@ def test_a_changed_task_begins_anew_and_what_was_built_on_it_stays() -> None:
     state = run.take_over(replace(CHAIN[0], prompt_ref="new.md"), *CHAIN[1:])
     assert [state.tasks[name].status for name in "abc"] == [P, D, D]
     task = state.tasks["a"]
-    assert (task.attempts, task.worker_attempts, len(task.history)) == (1, 0, 2)
-    assert decide(state, 0.0) == [Start("a")] and state.manifest_digest == "new"
+    assert (task.attempts, task.counters.worker_attempts, len(task.history)) == (1, 0, 2)
+    assert decide(state, 0.0) == [Start("a")] and state.manifest.digest == "new"
 
 
 def test_added_tasks_run_and_removed_ones_leave() -> None:
@@ -225,7 +226,7 @@ def test_questions_about_a_changed_task_are_settled_with_it() -> None:
     run = Run(*CHAIN, a=E)
     run.record(ev.QuestionAsked("q-1", "a", "escalated", "what now?"))
     state = run.take_over(replace(CHAIN[0], prompt_ref="new.md"), *CHAIN[1:])
-    assert state.questions["q-1"].answer == "the manifest changed"
+    assert state.inbox.questions["q-1"].answer == "the manifest changed"
 
 
 def test_whoever_waited_for_a_canary_that_left_is_judged_by_itself() -> None:
@@ -238,7 +239,7 @@ def test_whoever_waited_for_a_canary_that_left_is_judged_by_itself() -> None:
         run.record(ev.TaskSettled(name, F, "", final=False))
     run.record(ev.TaskHeld("one", "canary"), ev.TaskHeld("spent", "canary"))
     state = run.take_over(*specs[1:])
-    assert [(state.tasks[n].status, state.tasks[n].held_by) for n in ("one", "spent")] == [(P, ""), (F, "")]
+    assert [(state.tasks[n].status, state.tasks[n].waits_for_canary) for n in ("one", "spent")] == [(P, ""), (F, "")]
 
 
 def test_what_was_taken_over_is_no_difference_the_next_time() -> None:

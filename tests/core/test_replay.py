@@ -18,7 +18,9 @@ from ganger.core.control.commands import Refusal
 from ganger.core.failures.classes import failure
 from ganger.core.failures.retries import Then, after_failure
 from ganger.core.healing.policy import healing_on
-from ganger.core.model.records import Policy, RunState, TaskSpec
+from ganger.core.model.counters import counted
+from ganger.core.model.records import Policy, TaskSpec
+from ganger.core.model.run_state import RunState
 from ganger.core.planning.dependents import blocked_behind
 from ganger.core.replay import Log, amendment, replay, reread
 from ganger.core.scheduling.windows import (
@@ -46,19 +48,19 @@ class Play:
     def __init__(self, seed: int, policy: Policy, healer: str = "", specs: Sequence[TaskSpec] = SPECS) -> None:
         self.chance, self.state, self.rows = random.Random(seed), RunState(), list[ev.Recorded]()
         self.clock = datetime(2026, 1, 1, tzinfo=UTC)
-        self.commit(ev.RunStarted("r", "d", policy, tuple(specs)), ev.LeadStarted(1, policy, healer=healer))
+        self.commit(ev.RunStarted("r", "d", policy, tuple(specs)), ev.LeadStarted(1, policy=policy, healer=healer))
 
     def commit(self, *events: ev.Event) -> None:
         self.clock += timedelta(seconds=1)
         for event in events:
             self.rows.append(ev.Recorded(len(self.rows) + 1, self.clock.isoformat(), event))
             apply(self.state, self.rows[-1])
-        assert self.state.refused == []
+        assert self.state.log.refused == []
 
     def run(self) -> list[ev.Recorded]:
         while not self.state.finished:
             decisions = decide(self.state, self.clock.timestamp())
-            running = sorted(self.state.running)
+            running = sorted(self.state.index.running)
             if running and (not decisions or (isinstance(decisions[0], Start) and self.chance.random() < 0.5)):
                 self.commit(*self.ended(self.chance.choice(running)))
             self.clock += timedelta(seconds=1)
@@ -73,7 +75,7 @@ class Play:
                 number = self.state.tasks[task].attempts + 1
                 self.commit(ev.AttemptStarted(task, number, f"{task}.{number}", "agent", "", f"{task}.{number}.log"))
             case OpenWindow(size, tasks, retry_of):
-                self.commit(ev.WindowOpened(self.state.windows_opened + 1, size, tasks, retry_of))
+                self.commit(ev.WindowOpened(self.state.windows.opened + 1, size, tasks, retry_of))
             case CloseWindow():
                 self.close(decision)
             case Finish(status, reason, why):
@@ -82,14 +84,14 @@ class Play:
                 self.clock = datetime.fromtimestamp(until, UTC)
 
     def close(self, close: CloseWindow) -> None:
-        window, verdict = self.state.window, close.verdict
+        window, verdict = self.state.windows.current, close.verdict
         assert window is not None
         self.commit(*closing_events(self.state, close))
         if verdict.heal and not verdict.abandon:
             self.heal(window.index, window.tasks, verdict.heal, window.lineage)
 
     def heal(self, window: int, tasks: tuple[str, ...], failed: tuple[str, ...], lineage: int) -> None:
-        number = len(self.state.heal_rounds) + 1
+        number = len(self.state.healing.rounds) + 1
         self.commit(ev.HealStarted(number, window, tasks, failed, "healer", "heal.log", "token", lineage=lineage))
         again = [ev.TaskRequeued(name, "healed", granted=1) for name in failed]
         self.commit(ev.HealFinished(number, "RETRY", "test_error", "x", retry=failed), *again)
@@ -166,7 +168,7 @@ PLANTED: dict[str, tuple[str, Callable[..., Any]]] = {
     "an attempt more": (
         "after_failure",
         lambda spec, task, policy, failed, **more: after_failure(
-            spec, replace(task, worker_attempts=task.worker_attempts - 1), policy, failed, **more
+            spec, replace(task, counters=counted(task.counters, "worker_attempts", -1)), policy, failed, **more
         ),
     ),
 }
@@ -233,7 +235,7 @@ def test_a_run_that_was_killed_and_continued_is_followed() -> None:
     play = Play(2, Policy(heal_schedule=HealSchedule.OFF, concurrency=2))
     play.commit(*(ev.AttemptStarted(n, 1, n, "agent", "", "log") for n in ("t0", "t1")))
     play.commit(ev.ResultRefused("t0", 1, "NO_SENTINEL", "x"))
-    play.commit(ev.LeadStarted(2, play.state.policy))
+    play.commit(ev.LeadStarted(2, policy=play.state.policy))
     play.commit(*(ev.AttemptInterrupted(n, 1, "the lead died") for n in ("t0", "t1")))
     assert differences(play.run()) == []
 

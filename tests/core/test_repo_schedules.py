@@ -9,7 +9,9 @@ import pytest
 
 from ganger.core import events as ev
 from ganger.core.model.ledger import RepoRules
-from ganger.core.model.records import Policy, RunState, TaskSpec, TaskState
+from ganger.core.model.records import Policy, TaskSpec
+from ganger.core.model.run_state import RunState
+from ganger.core.model.task_state import TaskState
 from ganger.core.planning import repos
 from ganger.core.planning.repos import RepoGraph, RepoLocks, graph_of, is_guarded, registry, why_not
 from ganger.core.scheduling.windows import Finish, OpenWindow, Start, Wait, decide
@@ -47,9 +49,9 @@ def started(state: RunState) -> list[str]:
 def check_end(made: RepoRun) -> None:
     """Whatever is left waits for somebody who needs a person, and the reason says what that person can do."""
     state = made.state
-    assert made.wrong == [] and state.refused == [] and state.finished
-    left = [name for name, task in state.tasks.items() if task.status is P and not state.unmet[name]]
-    assert all(why_not(state, name) for name in left) and not state.running
+    assert made.wrong == [] and state.log.refused == [] and state.finished
+    left = [name for name, task in state.tasks.items() if task.status is P and not state.index.unmet[name]]
+    assert all(why_not(state, name) for name in left) and not state.index.running
     assert (state.status is RunStatus.COMPLETED) == all(task.status is D for task in state.tasks.values())
     if left and state.status is RunStatus.ABORTED:
         assert "ganger unlock" in (state.abort_reason or "") and "held by" in (state.abort_reason or "")
@@ -76,8 +78,8 @@ def test_persons_and_restarts_at_any_moment_bring_no_deadlock(seed: int) -> None
         made.meddle()
     made.run()
     state = made.state
-    assert made.wrong == [] and state.finished and not state.running
-    left = [name for name, task in state.tasks.items() if task.status is P and not state.unmet[name]]
+    assert made.wrong == [] and state.finished and not state.index.running
+    left = [name for name, task in state.tasks.items() if task.status is P and not state.index.unmet[name]]
     assert all(why_not(state, name) for name in left)
 
 
@@ -116,7 +118,7 @@ def test_the_judge_sees_a_lock_that_ends_with_a_failure(monkeypatch: pytest.Monk
     def put(state: RunState, name: str, before: TaskState, after: TaskState) -> None:
         whole(state, name, before, after)
         if after.status is F:
-            state.locks.get(state.specs[name].repo, set()).discard(name)
+            state.index.locks.get(state.specs[name].repo, set()).discard(name)
 
     monkeypatch.setattr(apply, "_put", put)
     assert any(repo_run(seed, 40, fail_rate=0.3).run().wrong for seed in range(10))
@@ -139,7 +141,7 @@ def test_the_judge_sees_two_chosen_at_once(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(RepoLocks, "take", lambda *_: None)
     made = small("core-1", "core-2")
     made.step()
-    assert made.wrong or made.state.refused
+    assert made.wrong or made.state.log.refused
 
 
 # --- one by one ------------------------------------------------------------------------------------------------------
@@ -148,7 +150,7 @@ def test_the_judge_sees_two_chosen_at_once(monkeypatch: pytest.MonkeyPatch) -> N
 def test_roots_start_first_and_siblings_side_by_side() -> None:
     """D08 D10"""
     made = small("app", "lib", "side", "core", "own-1", "own-2")
-    assert made.state.by_rank[0] == "core" and started(made.state) == ["core", "own-1", "own-2"]
+    assert made.state.index.by_rank[0] == "core" and started(made.state) == ["core", "own-1", "own-2"]
     made.step()
     made.finish("core")
     assert started(made.state) == ["lib", "side"]
@@ -199,7 +201,9 @@ def test_unlock_without_a_reason_is_refused() -> None:
     """D09"""
     made = small("core")
     made.step()
-    assert "gives no reason" in made.tell("unlock", repo="core", why="  ") and made.state.locks["core"] == {"core"}
+    assert "gives no reason" in made.tell("unlock", repo="core", why="  ") and made.state.index.locks["core"] == {
+        "core"
+    }
 
 
 def test_a_halt_stops_the_whole_chain_until_a_person_lifts_it() -> None:
@@ -209,7 +213,7 @@ def test_a_halt_stops_the_whole_chain_until_a_person_lifts_it() -> None:
     assert started(made.state) == ["own", "side"]
     assert "lib is halted: a key leaked; ganger unlock lib --why TEXT" in why_not(made.state, "app")
     made.tell("skip", task="lib-1")
-    assert "lib" in made.state.halted
+    assert "lib" in made.state.chains.halted
     made.tell("unlock", repo="lib", why="the key was revoked")
     assert started(made.state)[0] == "core" and why_not(made.state, "app") == ""
 
@@ -241,7 +245,7 @@ def test_a_root_that_waits_is_not_overtaken_for_ever() -> None:
         "own", "core<own", "lib-1", "lib-2", "side-1", "side-2", policy=Policy(HealSchedule.OFF, concurrency=3)
     )
     made.step()
-    assert made.state.running == {"own", "lib-1", "side-1"}
+    assert made.state.index.running == {"own", "lib-1", "side-1"}
     made.finish("own")
     made.finish("lib-1")
     assert started(made.state) == []
@@ -257,7 +261,7 @@ def test_a_task_that_another_holder_needs_is_not_held_up_by_it() -> None:
     made.step()
     made.interrupt_all()
     made.tell("retry", task="lib", force=True)
-    assert made.state.locks["core"] == {"core"} and started(made.state) == ["lib"]
+    assert made.state.index.locks["core"] == {"core"} and started(made.state) == ["lib"]
 
 
 SENTENCES = {
@@ -345,7 +349,7 @@ def test_a_run_waits_for_a_delivery_that_others_wait_for() -> None:
     made.step()
     made.finish("core")
     made.step()
-    assert made.state.window is None and decide(made.state, 0.0) == []
+    assert made.state.windows.current is None and decide(made.state, 0.0) == []
     made.judge_ci("core")
     assert decide(made.state, 0.0) == [OpenWindow(1, ("lib",))]
 
@@ -361,7 +365,7 @@ def test_a_delivery_taken_up_again_needs_no_slot_and_no_window() -> None:
     made.record(ev.AttemptInterrupted("core", 1, "the forge refused the token"))
     assert decide(made.state, 0.0) == [Start("core")]
     made.start("core")
-    assert made.state.delivering == {"core"} and decide(made.state, 0.0) == []
+    assert made.state.index.delivering == {"core"} and decide(made.state, 0.0) == []
 
 
 def test_the_files_of_a_delivery_are_free_for_the_fix_that_it_waits_for() -> None:
@@ -371,14 +375,14 @@ def test_the_files_of_a_delivery_are_free_for_the_fix_that_it_waits_for() -> Non
     made = RepoRun(specs, Policy(HealSchedule.OFF, concurrency=1), repos=(rules,)).begin()
     made.delivers = True
     made.start("own-1")
-    assert made.state.busy_files == {"own:a.txt": "own-1"} and started(made.state) == []
+    assert made.state.index.busy_files == {"own:a.txt": "own-1"} and started(made.state) == []
     made.finish("own-1")
-    assert made.state.busy_files == {} and started(made.state) == ["own-2"]
+    assert made.state.index.busy_files == {} and started(made.state) == ["own-2"]
     made.start("own-2")
     made.record(ev.AttemptInterrupted("own-1", 1, "the lead died"))
     assert started(made.state) == ["own-1"]
     made.start("own-1")
-    assert made.state.busy_files == {"own:a.txt": "own-2"}
+    assert made.state.index.busy_files == {"own:a.txt": "own-2"}
 
 
 def test_a_file_of_an_earlier_conflict_is_busy_until_the_delivery() -> None:
@@ -390,10 +394,10 @@ def test_a_file_of_an_earlier_conflict_is_busy_until_the_delivery() -> None:
     made.record(ev.AttemptFailed("own-1", 1, "merge_conflict", "x", "y", "none", files=("a.txt",)))
     made.record(ev.TaskRequeued("own-1", "again"))
     made.start("own-1")
-    assert made.state.busy_files == {"own:a.txt": "own-1"}
+    assert made.state.index.busy_files == {"own:a.txt": "own-1"}
     made.finish("own-1")
     index_tasks(made.state)
-    assert made.state.busy_files == {} and made.state.delivering == {"own-1"}
+    assert made.state.index.busy_files == {} and made.state.index.delivering == {"own-1"}
 
 
 def test_a_window_whose_rest_waits_for_a_failure_closes_and_no_other_opens() -> None:
@@ -403,7 +407,7 @@ def test_a_window_whose_rest_waits_for_a_failure_closes_and_no_other_opens() -> 
     made.step()
     made.fail("core-1", FailureClass.REAL_BUG)
     made.run(20)
-    assert made.state.status is RunStatus.ABORTED and made.state.windows_opened == 1
+    assert made.state.status is RunStatus.ABORTED and made.state.windows.opened == 1
     assert made.state.tasks["core-2"].status is P and "ganger unlock core" in (made.state.abort_reason or "")
 
 
@@ -412,4 +416,4 @@ def test_a_holder_that_waits_for_its_quota_is_waited_for() -> None:
     made = small("core", "lib")
     made.step()
     made.record(ev.AttemptInterrupted("core", 1, "again later", not_before=50.0))
-    assert decide(made.state, 0.0) == [Wait(50.0)] and graph_of(made.state.repos).phase["lib"] == 1
+    assert decide(made.state, 0.0) == [Wait(50.0)] and graph_of(made.state.chains.rules).phase["lib"] == 1

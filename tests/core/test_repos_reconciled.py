@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ganger.core import events as ev
 from ganger.core.model.ledger import RepoRules
-from ganger.core.model.records import Policy, RunState, TaskSpec
+from ganger.core.model.records import Policy, TaskSpec
+from ganger.core.model.run_state import RunState
 from ganger.core.planning.repos import why_not
 from ganger.core.scheduling.windows import decide
 from ganger.core.state.apply import apply
@@ -19,11 +20,11 @@ def test_a_repository_stays_red_and_the_run_goes_on_without_the_task_that_broke_
     policy, state = Policy(heal_schedule=HealSchedule.OFF), RunState()
     happened: tuple[ev.Event, ...] = (
         ev.RunStarted("r", "one", policy, (TaskSpec("break", repo="lib"), KEPT)),
-        ev.LeadStarted(1, policy, repos=RULES, mode="local-git"),
+        ev.LeadStarted(1, policy=policy, repos=RULES, mode="local-git"),
         ev.ChainPaused("lib", "break", "a" * 40, "red", ("app",)),
         ev.Reconciled("two", (KEPT,), ("",), removed=("break",)),
     )
     for number, event in enumerate(happened, start=1):
         apply(state, ev.Recorded(number, "2026-01-01T00:00:00Z", event))
-    assert state.refused == [] and [type(one).__name__ for one in decide(state, 0.0)] == ["Finish"]
+    assert state.log.refused == [] and [type(one).__name__ for one in decide(state, 0.0)] == ["Finish"]
     assert "break turned red" in why_not(state, "use")

@@ -18,7 +18,8 @@ from ganger.core.delivery.request_merges import (
 )
 from ganger.core.model.ci import CiRules, JobFact, RunFact, Word
 from ganger.core.model.ledger import Delivery, RequestRef
-from ganger.core.model.records import RunState, TaskState
+from ganger.core.model.run_state import Indexes, RunState
+from ganger.core.model.task_state import TaskState
 from ganger.core.state.apply_delivery import DELIVERY_CHANGES, delivery_misfit
 
 SHA, OTHER = "a" * 40, "b" * 40
@@ -56,7 +57,7 @@ def test_a_forge_s_own_queue_needs_no_update() -> None:
 
 def test_who_was_brought_up_to_date_goes_first_and_then_the_run_s_order() -> None:
     """G03 W02: its test would be worthless if another went before it."""
-    state = RunState(rank={"a": 0, "b": 1, "c": 2})
+    state = RunState(index=Indexes(rank={"a": 0, "b": 1, "c": 2}))
     state.tasks = {name: TaskState(delivery=Delivery(request=RequestRef(name, "main"))) for name in "abc"}
     assert next_in_line(state, {"c", "b"}) == "b" and next_in_line(state, set()) == ""
     state.tasks["c"] = TaskState(delivery=Delivery(request=RequestRef("c", "main", updates=1)))

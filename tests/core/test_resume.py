@@ -17,7 +17,7 @@ def ended(cls: FailureClass, policy: Policy = OFF, times: int = 1) -> Model:
     """A chain whose first task failed that way, taken to its end."""
     model = Model(CHAIN, policy, fail_rate=0).begin()
     for _ in range(times):
-        while "a" not in model.state.running:
+        while "a" not in model.state.index.running:
             model.carry_out(decide(model.state, 0.0))
         model.fail("a", cls)
     return model.run()
@@ -31,7 +31,7 @@ def test_a_blocked_task_comes_back_with_all_that_waited_for_it() -> None:
     """T20: nearest first, in one pass, however long the chain."""
     model = ended(FailureClass.BLOCKED_EXTERNAL)
     assert [name for name, _ in words(taken_up(model.state))] == ["a", "b", "c"]
-    assert model.begin().run().state.counts[TaskStatus.DONE] == 4
+    assert model.begin().run().state.index.counts[TaskStatus.DONE] == 4
 
 
 def test_a_task_without_attempts_left_stays_failed_and_so_does_its_chain() -> None:
@@ -44,7 +44,7 @@ def test_more_attempts_allowed_bring_it_back() -> None:
     """T20: by the policy of the new lead."""
     model = ended(FailureClass.TEST_ERROR, times=2)
     model.policy = Policy(heal_schedule=HealSchedule.OFF, max_worker_attempts_per_task=3)
-    assert model.begin().run().state.counts[TaskStatus.DONE] == 4
+    assert model.begin().run().state.index.counts[TaskStatus.DONE] == 4
 
 
 def test_escalated_tasks_are_not_retried_by_themselves() -> None:
@@ -84,4 +84,4 @@ def test_a_failure_in_a_window_that_is_still_open_waits_for_its_end() -> None:
     model.record(ev.StopRequested("signal"))
     model.run()
     assert taken_up(model.state) == []
-    assert model.begin().run().state.counts[TaskStatus.DONE] == 4
+    assert model.begin().run().state.index.counts[TaskStatus.DONE] == 4

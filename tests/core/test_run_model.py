@@ -39,7 +39,7 @@ def test_every_run_ends_and_says_completed_exactly_when_every_task_is_done(model
     statuses = {task.status for task in model.state.tasks.values()}
     assert (model.state.status is RunStatus.COMPLETED) == (statuses == {D})
     assert model.most_running <= model.policy.concurrency
-    assert model.state.refused == []
+    assert model.state.log.refused == []
     assert model.state.finished and not statuses & {P, TaskStatus.RUNNING}
 
 
@@ -68,17 +68,17 @@ def test_a_run_stopped_anywhere_can_be_continued_under_another_policy(
     model.begin()
     for _ in range(after):
         model.step()
-    before = {name: task.worker_attempts for name, task in model.state.tasks.items()}
+    before = {name: task.counters.worker_attempts for name, task in model.state.tasks.items()}
     model.record(ev.StopRequested("signal"))
-    interrupted = set(model.state.running)
+    interrupted = set(model.state.index.running)
     model.interrupt_all()
     model.run()
-    assert all(model.state.tasks[n].worker_attempts == before[n] - 1 for n in interrupted)
+    assert all(model.state.tasks[n].counters.worker_attempts == before[n] - 1 for n in interrupted)
     if finished := [name for name, task in model.state.tasks.items() if task.status is D]:
         model.record(ev.TaskRequeued(model.chance.choice(finished), "its prompt changed"))
     model.policy = Policy(heal_schedule=schedule, concurrency=attempts, max_worker_attempts_per_task=attempts)
     model.begin().run()
-    assert model.state.finished and not model.state.counts[P] and model.state.refused == []
+    assert model.state.finished and not model.state.index.counts[P] and model.state.log.refused == []
 
 
 @given(models(), st.integers(1, 5))
@@ -87,8 +87,8 @@ def test_max_tasks_starts_no_more_than_it_says(model: Model, most: int) -> None:
     state = model.begin(max_tasks=most).run().state
     started = {e.event.task for e in model.events if isinstance(e.event, ev.AttemptStarted)}
     assert len(started) <= most
-    assert state.status is not RunStatus.COMPLETED or state.counts[D] == len(state.specs)
-    assert not state.counts[P] or state.status is RunStatus.RUNNING
+    assert state.status is not RunStatus.COMPLETED or state.index.counts[D] == len(state.specs)
+    assert not state.index.counts[P] or state.status is RunStatus.RUNNING
 
 
 @given(models(), st.data())
@@ -112,10 +112,10 @@ def test_two_tasks_that_write_one_file_take_turns() -> None:
     specs = (TaskSpec("a", writes=("f",)), TaskSpec("b", writes=("f",)), TaskSpec("c"))
     model = Model(specs, Policy(heal_schedule=HealSchedule.OFF, concurrency=3), fail_rate=0).begin()
     model.carry_out(decide(model.state, 0.0))
-    assert model.state.running == {"a", "c"}
+    assert model.state.index.running == {"a", "c"}
     model.finish("a")
     model.carry_out(decide(model.state, 0.0))
-    assert model.state.running == {"b", "c"}
+    assert model.state.index.running == {"b", "c"}
 
 
 def windows_of(model: Model) -> list[tuple[str, ...]]:
@@ -155,16 +155,16 @@ def test_a_bad_window_shrinks_the_next_one_and_a_shaky_one_keeps_it() -> None:
     for _ in range(2):
         model.carry_out(decide(model.state, 0.0))
         model.carry_out(decide(model.state, 0.0))
-        for name in sorted(model.state.running):
+        for name in sorted(model.state.index.running):
             model.finish(name)
         model.carry_out(decide(model.state, 0.0))
-    assert model.state.current_batch_size == 3
+    assert model.state.windows.batch_size == 3
     model.carry_out(decide(model.state, 0.0))
     model.carry_out(decide(model.state, 0.0))
-    for name in sorted(model.state.running):
+    for name in sorted(model.state.index.running):
         model.fail(name, FailureClass.TEST_ERROR)
     model.carry_out(decide(model.state, 0.0))
-    assert model.state.current_batch_size == 2
+    assert model.state.windows.batch_size == 2
 
 
 def test_a_failed_task_with_attempts_left_waits_for_its_window_to_close() -> None:
@@ -194,7 +194,7 @@ def test_a_blocked_task_never_stops_independent_ones() -> None:
 def test_the_model_notices_an_index_that_was_not_kept() -> None:
     """T03: the naive recount catches a planted bug."""
     model = Model(tasks(2), Policy(heal_schedule=HealSchedule.OFF), fail_rate=0).begin()
-    model.state.unmet["t01"] = 1
+    model.state.index.unmet["t01"] = 1
     with pytest.raises(AssertionError):
         check_indexes(model.state)
 

@@ -17,7 +17,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from ganger.core import events as ev
-from ganger.core.model.records import Policy, RunState, TaskState, VerifyStep
+from ganger.core.model.records import Policy, VerifyStep
+from ganger.core.model.run_state import Indexes, RunState, Windows
+from ganger.core.model.task_state import TaskState, Verification
 from ganger.core.state import snapshot
 from ganger.core.state.apply import apply
 from ganger.core.state.snapshot import decode_state, encode_state, fingerprint
@@ -86,12 +88,14 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
 @given(tasks=st.dictionaries(st.text(), values(TaskState), max_size=3))
 def test_any_state_a_task_can_be_in_comes_back(tasks: dict[str, TaskState]) -> None:
     """T20: every field, with every value its type allows."""
-    state = RunState(tasks=tasks, counts={TaskStatus.DONE: 3}, window_open={"b", "a"})
+    state = RunState(tasks=tasks, index=Indexes(counts={TaskStatus.DONE: 3}), windows=Windows(open={"b", "a"}))
     assert decode_state(encode_state(state)) == state
 
 
 def sample() -> RunState:
-    task = TaskState(TaskStatus.DONE, attempts=2, verify_steps=(VerifyStep("unit", "unit", "passed", 0),))
+    task = TaskState(
+        TaskStatus.DONE, attempts=2, verification=Verification(steps=(VerifyStep("unit", "unit", "passed", 0),))
+    )
     return RunState(run_id="ä\n", tasks={"a": task, "b": TaskState()})
 
 

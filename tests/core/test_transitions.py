@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ganger.core import events as ev
-from ganger.core.model.records import Policy, RunState, TaskSpec
+from ganger.core.model.records import Policy, TaskSpec
+from ganger.core.model.run_state import RunState
 from ganger.core.state.allowed import ALLOWED
 from ganger.core.state.apply import apply
 from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, Phase, TaskStatus
@@ -25,11 +26,11 @@ def started(name: str, number: int = 1) -> ev.AttemptStarted:
 
 def refusal(model: Model, event: ev.Event) -> str:
     """Applies an event that must change nothing, and gives the words it was refused with."""
-    before = dict(model.state.tasks), model.state.window, model.state.policy
+    before = dict(model.state.tasks), model.state.windows.current, model.state.policy
     apply(model.state, ev.Recorded(999, "", event))
-    assert before == (dict(model.state.tasks), model.state.window, model.state.policy)
-    assert model.state.refused, "it was accepted"
-    return model.state.refused.pop()
+    assert before == (dict(model.state.tasks), model.state.windows.current, model.state.policy)
+    assert model.state.log.refused, "it was accepted"
+    return model.state.log.refused.pop()
 
 
 def test_done_needs_a_passed_verification_of_this_very_attempt() -> None:
@@ -129,9 +130,9 @@ def test_an_unknown_counter_is_refused() -> None:
 def test_nothing_happens_before_a_run_has_begun() -> None:
     """T05: a journal without its first event is harmless."""
     state = RunState()
-    for event in (ev.LeadStarted(1, OFF), ev.StopRequested("x"), started("a")):
+    for event in (ev.LeadStarted(1, policy=OFF), ev.StopRequested("x"), started("a")):
         apply(state, ev.Recorded(1, "", event))
-    assert len(state.refused) == 3 and not state.stopping
+    assert len(state.log.refused) == 3 and not state.lead.stopping
 
 
 @pytest.mark.parametrize("kind", ALLOWED, ids=lambda kind: kind.__name__)
@@ -160,7 +161,7 @@ def test_an_interrupted_attempt_pays_nothing_but_keeps_its_number() -> None:
     model = begun()
     model.record(started("a"), ev.AttemptInterrupted("a", 1, "stop"))
     task = model.state.tasks["a"]
-    assert (task.status, task.attempts, task.worker_attempts) == (P, 1, 0)
+    assert (task.status, task.attempts, task.counters.worker_attempts) == (P, 1, 0)
 
 
 def test_a_block_reason_stands_only_beside_blocked() -> None:
@@ -173,7 +174,7 @@ def test_a_block_reason_stands_only_beside_blocked() -> None:
 def test_a_changed_schedule_starts_with_its_own_window_size() -> None:
     """T10: from off to auto begins at 1, a changed batch size counts at once."""
     model = begun(*(TaskSpec(f"t{n}") for n in range(9)))
-    assert model.state.current_batch_size == 9
+    assert model.state.windows.batch_size == 9
     for policy, size in ((Policy(), 1), (Policy(heal_schedule=HealSchedule.BATCH, batch_size=4), 4)):
-        model.record(ev.LeadStarted(2, policy))
-        assert model.state.current_batch_size == size
+        model.record(ev.LeadStarted(2, policy=policy))
+        assert model.state.windows.batch_size == size

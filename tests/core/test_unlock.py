@@ -9,7 +9,8 @@ import pytest
 from ganger.core import events as ev
 from ganger.core.control.commands import SKIPPED, act
 from ganger.core.model.ledger import Delivery, RepoRules
-from ganger.core.model.records import Policy, RunState, TaskSpec
+from ganger.core.model.records import Policy, TaskSpec
+from ganger.core.model.run_state import RunState
 from ganger.core.state.apply import apply
 from ganger.core.vocabulary import BlockReason, TaskStatus
 
@@ -31,7 +32,7 @@ def halted(*repos: str, detail: str = "it is halted") -> RunState:
     specs = tuple(TaskSpec(rules.name or "own", repo=rules.name) for rules in REPOS)
     events: list[ev.Event] = [
         ev.RunStarted("run", "digest", policy, specs),
-        ev.LeadStarted(1, policy, mode="local-git", repos=REPOS),
+        ev.LeadStarted(1, policy=policy, mode="local-git", repos=REPOS),
     ]
     events += [ev.ChainHalted(repo, "own", "a key") for repo in repos]
     for seq, event in enumerate(events, 1):

@@ -30,7 +30,7 @@ def after(*events: ev.Event) -> Model:
     policy = Policy(heal_schedule=HealSchedule.OFF)
     model = Model((TaskSpec("a"), TaskSpec("b")), policy, fail_rate=0, checked=False).begin()
     model.record(*events)
-    assert model.state.refused == []
+    assert model.state.log.refused == []
     return model
 
 
@@ -70,7 +70,7 @@ def test_a_worker_goes_its_road(case: str) -> None:
     model = after(*events)
     assert worker_of(model).state is state
     assert is_at_work(model.state.tasks["a"]) == (state in (S, X, R))
-    assert model.state.pulled == ({"a"} if PULLED in events else set())
+    assert model.state.index.pulled == ({"a"} if PULLED in events else set())
 
 
 def test_the_next_worker_of_a_task_begins_with_a_clean_sheet() -> None:
@@ -79,7 +79,7 @@ def test_the_next_worker_of_a_task_begins_with_a_clean_sheet() -> None:
     model.record(ev.AttemptStarted("a", 2, "other", "agent", "", "log"))
     now = worker_of(model)
     assert (now.state, now.step, now.seen, now.messages, now.beat_at) == (S, "", (), (), "")
-    assert model.state.tasks["a"].stalls == 1 and model.state.tasks["a"].worker_attempts == 1
+    assert model.state.tasks["a"].counters.stalls == 1 and model.state.tasks["a"].counters.worker_attempts == 1
 
 
 @pytest.mark.parametrize("kind", [kind for kind in WORKER_CHANGES if kind is not ev.MessageLeft])
@@ -98,7 +98,7 @@ def test_the_words_of_an_attempt_that_is_over_change_nothing(kind: type) -> None
         ev.WorkerEnding: ("stalled", "silent"),
     }
     apply(model.state, ev.Recorded(99, "", kind("a", 1, *given.get(kind, ()))))
-    assert model.state.tasks["a"] is before and "not the current one" in model.state.refused[0]
+    assert model.state.tasks["a"] is before and "not the current one" in model.state.log.refused[0]
 
 
 def test_a_beat_changes_only_what_it_tells() -> None:
@@ -149,7 +149,12 @@ def test_handing_over_costs_no_attempt_and_is_counted_apart() -> None:
     """Z05 Z10: PENDING again, with its checkpoint, and nothing pays."""
     model = after(STARTED, LAUNCHED, stand(1, "worker", "parser"), ev.AttemptCheckpointed("a", 1, "context is full"))
     now = model.state.tasks["a"]
-    assert (now.status, now.worker_attempts, now.checkpoints, now.stalls) == (TaskStatus.PENDING, 0, 1, 0)
+    assert (now.status, now.counters.worker_attempts, now.counters.checkpoints, now.counters.stalls) == (
+        TaskStatus.PENDING,
+        0,
+        1,
+        0,
+    )
     assert now.checkpoint is not None and now.detail == "context is full"
 
 
@@ -164,7 +169,7 @@ def test_an_answer_reaches_later_attempts_too_and_a_probe_does_not() -> None:
     """Z06: what a person said is not lost with the worker that asked."""
     model = after(STARTED, ev.MessageLeft("a", 1, "probe", "alive?"), ev.MessageLeft("a", 1, "answer", "use tabs"))
     model.record(ev.AttemptInterrupted("a", 1, "stop"))
-    assert model.state.tasks["a"].hints == ("use tabs",) and worker_of(model).messages == ()
+    assert model.state.tasks["a"].next_start.hints == ("use tabs",) and worker_of(model).messages == ()
 
 
 def test_suspicion_goes_with_the_next_word_or_sign() -> None:
@@ -196,7 +201,7 @@ def asked(number: int, attempt: int = 1, **more: Any) -> ev.QuestionAsked:
 def test_a_question_of_a_worker_is_its_own_request_and_keeps_its_default() -> None:
     """Z06 H07: sent again with the same name it is known; with a default it answers itself."""
     model = after(STARTED, asked(1, options=("tabs", "spaces"), default="tabs", deadline=99.0))
-    question = model.state.questions["q-1"]
+    question = model.state.inbox.questions["q-1"]
     assert (question.default, question.deadline, question.options) == ("tabs", 99.0, ("tabs", "spaces"))
     assert worker_of(model).escalated == "q-1" and worker_of(model).seen == ("e-1",)
 
@@ -205,12 +210,12 @@ def test_a_question_of_an_attempt_that_is_over_is_kept_and_marks_nobody() -> Non
     """Z06: a person may still answer it."""
     model = after(STARTED, ev.AttemptInterrupted("a", 1, "stop"), ev.AttemptStarted("a", 2, "new", "agent", "", "log"))
     model.record(asked(1, attempt=1))
-    assert "q-1" in model.state.questions and worker_of(model).seen == ()
+    assert "q-1" in model.state.inbox.questions and worker_of(model).seen == ()
 
 
 def test_an_open_question_rises_again_until_it_is_answered() -> None:
     """Z06: it is shown once more, and not after its answer."""
     model = after(STARTED, asked(1), ev.QuestionRaised("q-1", 1), ev.QuestionAnswered("q-1", "tabs"))
-    assert (model.state.questions["q-1"].raised, model.state.questions["q-1"].answer) == (1, "tabs")
+    assert (model.state.inbox.questions["q-1"].raised, model.state.inbox.questions["q-1"].answer) == (1, "tabs")
     apply(model.state, ev.Recorded(99, "", ev.QuestionRaised("q-1", 2)))
-    assert "answered already" in model.state.refused[0]
+    assert "answered already" in model.state.log.refused[0]

@@ -83,7 +83,7 @@ def red(task: str, number: int, sha: str) -> list[ev.Event]:
 def good() -> list[ev.Event]:
     return [
         ev.RunStarted("run", "digest", POLICY, SPECS),
-        ev.LeadStarted(1, POLICY, fence=1, mode="local-git", repos=(LIB, APP)),
+        ev.LeadStarted(1, policy=POLICY, fence=1, mode="local-git", repos=(LIB, APP)),
         *merged("a", 1, ROOT, A1, ROOT),
         *pushed("a", 1, A1),
         *red("a", 1, A1),

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ganger.core import events as ev
-from ganger.core.model.records import Budget, Policy, RunState, TaskSpec
+from ganger.core.model.records import Budget, Policy, TaskSpec
+from ganger.core.model.run_state import RunState
 from ganger.core.state.apply import apply
 from ganger.core.state.projection import state_text
 from ganger.core.vocabulary import HealSchedule, RunStatus, TaskStatus
@@ -63,7 +64,7 @@ def good() -> list[ev.Event]:
     """Two windows: b fails its check, is rolled back, healed and run again; then c."""
     return [
         ev.RunStarted("run", "digest", POLICY, SPECS),
-        ev.LeadStarted(1, POLICY, fence=1, budget=BUDGET, healer="healer"),
+        ev.LeadStarted(1, policy=POLICY, fence=1, budget=BUDGET, healer="healer"),
         ev.WindowOpened(1, 2, ("a", "b")),
         start("a"),
         start("b"),

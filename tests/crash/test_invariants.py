@@ -125,7 +125,7 @@ BAD: dict[str, tuple[str, Tale]] = {
     "a patch outside its round": ("heal rounds", GOOD.at_end(*heal(2, 3)[2:3])),
     "an answer to no question": ("questions", GOOD.at_end(ev.QuestionAnswered("q9", "yes"))),
     "a question asked twice": ("questions", GOOD.at_end(ev.QuestionAsked("q1", "c", "review", "?"))),
-    "two leads with one fence": ("lead", GOOD.at_end(ev.LeadStarted(2, POLICY, fence=1))),
+    "two leads with one fence": ("lead", GOOD.at_end(ev.LeadStarted(2, policy=POLICY, fence=1))),
     "completed with a task open": ("end", GOOD.without(ev.TaskSettled, "c")),
     "aborted without a reason": ("end", Tale((*GOOD.events[:-1], ev.RunFinished(RunStatus.ABORTED, None, {})))),
     "something after the end": ("end", Tale((*GOOD.events, start("c", 2)))),

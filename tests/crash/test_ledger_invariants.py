@@ -11,7 +11,8 @@ from checker.ledger_invariants import LedgerWalk
 from ganger.core import events as ev
 from ganger.core.model.ci import Word
 from ganger.core.model.ledger import Milestone
-from ganger.core.model.records import RunState, TaskSpec
+from ganger.core.model.records import TaskSpec
+from ganger.core.model.run_state import RunState
 from ganger.core.state.apply import apply
 from ganger.core.vocabulary import TaskStatus
 from tests.crash.good_delivery import (
@@ -171,7 +172,7 @@ def test_shared_repositories_are_worked_on_side_by_side() -> None:
     shared = replace(LIB, locks="shared")
     walk = LedgerWalk()
     told: list[ev.Event] = [ev.RunStarted("r", "d", POLICY, (TaskSpec("a", repo="lib"), TaskSpec("b", repo="lib"))),
-            ev.LeadStarted(1, POLICY, repos=(shared, APP)), start("a"), start("b")]  # fmt: skip
+            ev.LeadStarted(1, policy=POLICY, repos=(shared, APP)), start("a"), start("b")]  # fmt: skip
     assert [wrong for event in told for wrong in walk.take(event)] == []
 
 
@@ -183,7 +184,7 @@ def test_the_account_and_the_state_must_tell_the_same_story() -> None:
         apply(now, entry)
         list(walk.take(entry.event))
     assert walk.at_end(now) == []
-    now.locks["lib"].clear()
+    now.index.locks["lib"].clear()
     walk.of("a").pushed = OTHER
     assert [problem.partition(":")[0] for problem in walk.at_end(now)] == ["locks", "account"]
 

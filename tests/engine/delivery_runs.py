@@ -71,8 +71,12 @@ class DeliveryProject(GitProject):
     def is_proved(self, task: str = "a") -> bool:
         """Every part of the completion has its proof, for a commit the remote has."""
         state = self.state()
-        now, rules = state.tasks[task].delivery, state.repos[state.specs[task].repo]
+        now, rules = state.tasks[task].delivery, state.chains.rules[state.specs[task].repo]
         assert now is not None
         there = git(self.remote, "merge-base", "--is-ancestor", now.commit, "main") == ""
         jobs = [job for run in chosen(now.commit, now.runs, rules.events) for job in run.jobs]
-        return there and bool(jobs) and not missing(rules, now, verified=True, committed=bool(state.tasks[task].merged))
+        return (
+            there
+            and bool(jobs)
+            and not missing(rules, now, verified=True, committed=bool(state.tasks[task].work.merged))
+        )

@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 from ganger.core import events as ev
-from ganger.core.model.records import Policy, RunState, TaskSpec
+from ganger.core.model.records import Policy, TaskSpec
+from ganger.core.model.run_state import RunState
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.journal import Journal
 from ganger.engine.lead_lock import leading
@@ -43,16 +44,16 @@ async def step(journal: Journal, name: str) -> None:
     text = f"it said\n<!-- 1 -->\n{'x' * (number % 50)}"
     beat = ev.WorkerBeat(name, number, f"r{number}", "testing", float(number % 100))
     failed = ev.AttemptFailed(name, number, "crash", "crash:x", text, "none")
-    await journal.report(name, task.token, beat, failed, ev.TaskRequeued(name, "again"))
+    await journal.report(name, task.attempt.token, beat, failed, ev.TaskRequeued(name, "again"))
 
 
 async def work(folder: RunFolder, journal: Journal) -> None:
-    if not journal.state.last_seq:
+    if not journal.state.log.last_seq:
         await journal.record(ev.RunStarted("r", "d", Policy(), tuple(TaskSpec(name) for name in TASKS)))
     log = ProgressLog(folder, journal)
     log.catch_up()
     journal.listeners.append(log.on_event)
-    await journal.record(ev.LeadStarted(1, Policy()))
+    await journal.record(ev.LeadStarted(1, policy=Policy()))
     while True:
         await asyncio.gather(*(step(journal, name) for name in TASKS))
 

@@ -24,7 +24,7 @@ from ganger.app.run_places import place_of
 from ganger.app.runs import read_state
 from ganger.config import load_project
 from ganger.core.events import Event, Recorded, type_name
-from ganger.core.model.records import RunState
+from ganger.core.model.run_state import RunState
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.lead import Lead
 from ganger.local.procfs import ATTEMPT_MARK as MARK, tag_of
@@ -200,7 +200,7 @@ def require_sound_end(lead: Lead) -> None:
     """Everything that was said is recorded, and the next start is cheap."""
     assert lead.journal.error is None
     kept = lead.journal.store.snapshot()
-    assert kept is not None and lead.state.last_seq - kept[0] <= len(lead.state.tasks) // 20
+    assert kept is not None and lead.state.log.last_seq - kept[0] <= len(lead.state.tasks) // 20
 
 
 def until(happened: Callable[[], object], *, beside: subprocess.Popen[str] | None = None, within: float = 30) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ganger.core import events as ev
-from ganger.core.model.records import TaskState
+from ganger.core.model.task_state import TaskState
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.lead import Lead
 from tests.engine.git_runs import GitProject, orphan
@@ -81,7 +81,11 @@ def test_an_attempt_that_works_on_is_read_by_those_who_know_it(tmp_path: Path, s
         lead.journal.listeners.append(lambda r: go.touch() if isinstance(r.event, ev.LeadStarted) else None)
 
     assert project.run(during=during) == 0
-    assert (len(speech.starts()), project.state().spent.usd, ended(project).worker_attempts) == (1, 1.0, 1)
+    assert (len(speech.starts()), project.state().money.spent.usd, ended(project).counters.worker_attempts) == (
+        1,
+        1.0,
+        1,
+    )
     assert "half.txt" in project.merged_files() and not list((project.folder.path / "homes").iterdir())
 
 
@@ -99,7 +103,11 @@ def test_an_attempt_that_ended_meanwhile_is_read_by_those_who_know_it(
     until(last.exists)
     change(project)
     assert project.run() == 0
-    assert (len(speech.starts()), project.state().spent.usd, ended(project).worker_attempts) == (1, 1.0, 1)
+    assert (len(speech.starts()), project.state().money.spent.usd, ended(project).counters.worker_attempts) == (
+        1,
+        1.0,
+        1,
+    )
 
 
 @pytest.mark.brief(1)
@@ -116,11 +124,11 @@ def test_an_answer_that_is_harvested_is_read_by_those_who_know_it(
         until(checking.exists, beside=lead)
         assert project.ganger("stop").returncode == 0
         lead.communicate(timeout=stretched(60))
-    assert ended(project).harvest
+    assert ended(project).next_start.answer_log
     other_kind(project)
     go.touch()
     assert project.run() == 0
-    assert (len(speech.starts()), project.state().spent.usd) == (1, 1.0)
+    assert (len(speech.starts()), project.state().money.spent.usd) == (1, 1.0)
 
 
 def stopped(project: Project) -> None:
@@ -128,7 +136,7 @@ def stopped(project: Project) -> None:
         until(lambda: list(project.folder.path.glob("work/*/half.txt")), beside=lead)
         lead.terminate()
         lead.communicate(timeout=stretched(60))
-    assert ended(project).resume == "s-1"
+    assert ended(project).next_start.resume_session == "s-1"
 
 
 def renamed(project: Project) -> None:
@@ -225,4 +233,4 @@ def test_a_budget_in_dollars_stops_where_nobody_knows_the_price_until_somebody_d
     project = unpriced(tmp_path / "p", speech)
     edit(project, "usd = 5\n", f"usd = 5\n{more}\n")
     assert project.run() == 0 and len(speech.starts()) == 2
-    assert project.state().spent.usd >= 1.0
+    assert project.state().money.spent.usd >= 1.0

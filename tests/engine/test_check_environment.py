@@ -58,7 +58,7 @@ def blocked_by(project: Project) -> str:
     assert (state.status, state.block_reason) == (TaskStatus.BLOCKED, BlockReason.EXTERNAL), state.detail
     failed = project.find(ev.AttemptFailed)
     assert [(f.failure_class, f.counter) for f in failed] == [("environment", "none")], failed
-    assert len(project.find(ev.AttemptStarted)) == 1 and state.worker_attempts == 0
+    assert len(project.find(ev.AttemptStarted)) == 1 and state.counters.worker_attempts == 0
     return str(state.detail)
 
 
@@ -124,7 +124,7 @@ def test_what_is_missing_with_and_without_the_change_is_the_environments_fault(
         state = project.state().tasks[name]
         assert (state.status, state.block_reason) == (TaskStatus.BLOCKED, BlockReason.EXTERNAL), (case, state.detail)
         assert "could not run" in state.detail and case.words in state.detail, (case, state.detail)
-        assert state.worker_attempts == 0 and state.attempts == 1
+        assert state.counters.worker_attempts == 0 and state.attempts == 1
     assert {(f.failure_class, f.counter) for f in project.find(ev.AttemptFailed)} == {("environment", "none")}
 
 

@@ -78,7 +78,7 @@ def test_nobody_pays_for_what_another_agent_broke_meanwhile(tmp_path: Path) -> N
     ]
     project = beside(tmp_path, editor, {"name": "test", "cmd": "grep -q good src.txt"}, **{"src.txt": "good\n"})
     assert project.run() == 0
-    assert project.state().tasks["b"].worker_attempts <= 1 and not project.find(ev.AttemptFailed)
+    assert project.state().tasks["b"].counters.worker_attempts <= 1 and not project.find(ev.AttemptFailed)
     assert "src.txt" in project.find(ev.VerifyRecovered)[0].what
 
 

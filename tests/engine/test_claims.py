@@ -76,10 +76,10 @@ def test_who_hangs_up_before_it_is_told_takes_no_task_with_it(tmp_path: Path) ->
         Session(project).ask(roles=["nobody"])
         for number in range(3):
             hang_up_after_asking(project, f"gone-{number}")
-            until(lambda: not project.state().running, beside=lead)
+            until(lambda: not project.state().index.running, beside=lead)
         held = Session(project).get(wait_sec=20)
         assert held.task == "a" and held.do().taken and lead.wait(30) == 0
-    assert project.state().tasks["a"].worker_attempts == 1 and not project.find(ev.AttemptFailed)
+    assert project.state().tasks["a"].counters.worker_attempts == 1 and not project.find(ev.AttemptFailed)
     assert {e.verdict for e in project.find(ev.WorkerEnding)} <= {"untold"}
 
 
@@ -157,7 +157,7 @@ def test_a_stopped_run_gives_a_session_its_task_again(tmp_path: Path) -> None:
         assert lead.wait(30) == 130
     with leading(project) as lead:
         again = Session(project).get()
-        assert (again.task, again.attempt) == ("a", 2) and project.state().tasks["a"].saved
+        assert (again.task, again.attempt) == ("a", 2) and project.state().tasks["a"].work.saved
         assert again.do().taken and lead.wait(30) == 0
 
 
@@ -167,7 +167,7 @@ def test_nobody_is_given_a_task_while_the_run_is_paused(tmp_path: Path) -> None:
     with leading(project) as lead:
         Session(project).ask(roles=["nobody"])
         project.ganger("pause")
-        until(lambda: project.state().paused, beside=lead)
+        until(lambda: project.state().lead.paused, beside=lead)
         assert "paused" in Session(project).ask()["why"]
         waits = Session(project).ask_aside(wait_sec=50)
         project.ganger("resume")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ganger.core import events as ev
-from ganger.core.model.records import TaskState
+from ganger.core.model.task_state import TaskState
 from ganger.core.vocabulary import BlockReason, TaskStatus
 from ganger.engine.lead import Lead
 from ganger.errors import InputError
@@ -59,7 +59,7 @@ def test_after_a_crash_the_session_goes_on_in_the_same_workspace(in_git: Any, sp
     assert "continued" in second["prompt"] and all("Do it." in start["prompt"] for start in (first, second))
     assert {"half.txt", "rest.txt"} <= set(project.merged_files())
     task = ended(project)
-    assert (task.status, task.worker_attempts, task.respawns) == (TaskStatus.DONE, 1, 1)
+    assert (task.status, task.counters.worker_attempts, task.counters.respawns) == (TaskStatus.DONE, 1, 1)
 
 
 def test_an_answer_counts_whatever_its_session_says_after_it(tmp_path: Path) -> None:
@@ -82,9 +82,9 @@ def test_a_conversation_that_breaks_at_work_is_begun_afresh_once(tmp_path: Path)
     project = GitProject(tmp_path / "p", script={"a": [breaks, breaks, answers]}).make()
     assert project.run() == 0 and len(project.find(ev.AttemptLaunched)) == 3
     task = ended(project)
-    assert (task.afresh, task.worker_attempts) == ("orphaned tool_result", 2)
+    assert (task.next_start.lost_session, task.counters.worker_attempts) == ("orphaned tool_result", 2)
     assert [(f.failure_class, f.counter) for f in project.find(ev.AttemptFailed)] == [("prompt_gap", "worker_attempts")]
-    assert "orphaned tool_result" in project.ganger("why", "a").stdout and task.checkpoints == 0
+    assert "orphaned tool_result" in project.ganger("why", "a").stdout and task.counters.checkpoints == 0
 
 
 def test_a_task_that_is_done_leaves_no_home(in_git: Any, speech: Speech) -> None:
@@ -103,7 +103,7 @@ def test_a_limit_with_a_time_waits_for_that_time_and_goes_on(in_git: Any, speech
     starts = [at(r.at) for r in project.events() if isinstance(r.event, ev.AttemptStarted)]
     assert starts[1] >= paused.until > starts[0]
     assert speech.sessions() == ["", "s-1"] and "half.txt" in speech.starts()[1]["files"]
-    assert (ended(project).status, ended(project).worker_attempts) == (TaskStatus.DONE, 1)
+    assert (ended(project).status, ended(project).counters.worker_attempts) == (TaskStatus.DONE, 1)
 
 
 @pytest.mark.parametrize("reset_at", [3.9e12, 1e308, -5.0, "inf"])
@@ -115,7 +115,7 @@ def test_a_limit_with_an_absurd_time_waits_as_one_without_any(in_git: Any, reset
     ((paused, said_at),) = [
         (r.event.until, at(r.at)) for r in project.events() if isinstance(r.event, ev.AccountPaused)
     ]
-    assert 0 < paused - said_at <= 0.2 and ended(project).worker_attempts == 1
+    assert 0 < paused - said_at <= 0.2 and ended(project).counters.worker_attempts == 1
 
 
 def test_an_agent_that_waits_for_a_far_limit_itself_is_ended_and_ganger_waits(in_git: Any) -> None:
@@ -129,7 +129,7 @@ def test_an_agent_that_waits_for_a_far_limit_itself_is_ended_and_ganger_waits(in
 
     assert project.run(during=stop_when_waiting) == 130
     task = ended(project)
-    assert (task.block_reason, task.worker_attempts) == (BlockReason.QUOTA_WAIT, 0)
+    assert (task.block_reason, task.counters.worker_attempts) == (BlockReason.QUOTA_WAIT, 0)
 
 
 def test_without_a_login_nothing_is_tried_again_and_no_attempt_is_used(in_git: Any, speech: Speech) -> None:
@@ -137,7 +137,11 @@ def test_without_a_login_nothing_is_tried_again_and_no_attempt_is_used(in_git: A
     project = in_git([{"say": {"type": "login", "text": "Not logged in"}, "exit": 1}])
     assert project.run() != 0
     task = ended(project)
-    assert (task.status, task.block_reason, task.worker_attempts) == (TaskStatus.BLOCKED, BlockReason.EXTERNAL, 0)
+    assert (task.status, task.block_reason, task.counters.worker_attempts) == (
+        TaskStatus.BLOCKED,
+        BlockReason.EXTERNAL,
+        0,
+    )
     assert len(speech.starts()) == 1 and "ganger agents --check" in task.detail
 
 
@@ -163,7 +167,7 @@ def test_a_session_that_is_gone_is_begun_anew_and_nobody_pays(in_git: Any, speec
     third = speech.starts()[2]
     assert "Do it." in third["prompt"] and "half.txt" not in third["files"]
     task = ended(project)
-    assert (task.status, task.worker_attempts, task.respawns) == (TaskStatus.DONE, 1, 1)
+    assert (task.status, task.counters.worker_attempts, task.counters.respawns) == (TaskStatus.DONE, 1, 1)
     assert project.find(ev.WorkSaved)
 
 
@@ -176,10 +180,10 @@ def test_a_stopped_run_goes_on_with_the_same_session(in_git: Any, speech: Speech
         until(lambda: list(project.folder.path.glob("work/*/half.txt")), beside=lead)
         lead.send_signal(number)
         lead.communicate(timeout=stretched(60))
-    assert project.processes() == [] and ended(project).worker_attempts == 0
+    assert project.processes() == [] and ended(project).counters.worker_attempts == 0
     assert project.run() == 0
     assert speech.sessions() == ["", "s-1"] and "half.txt" in speech.starts()[1]["files"]
-    assert (ended(project).status, ended(project).worker_attempts) == (TaskStatus.DONE, 1)
+    assert (ended(project).status, ended(project).counters.worker_attempts) == (TaskStatus.DONE, 1)
 
 
 def test_in_the_projects_own_folder_no_session_is_continued(tmp_path: Path, speech: Speech) -> None:
@@ -197,7 +201,7 @@ def test_an_answer_that_cannot_be_read_is_asked_for_again_in_its_session(in_git:
     assert project.run() == 0
     assert speech.sessions() == ["", "s-1"] and "NO_SENTINEL" in speech.starts()[1]["prompt"]
     task = ended(project)
-    assert (task.status, task.worker_attempts, task.format_retries) == (TaskStatus.DONE, 1, 1)
+    assert (task.status, task.counters.worker_attempts, task.counters.format_retries) == (TaskStatus.DONE, 1, 1)
     assert "half.txt" in project.merged_files()
 
 
@@ -239,7 +243,7 @@ def test_what_a_session_used_is_counted_once(in_git: Any, second: dict[str, Any]
     assert project.run() == 0
     told = [(cost.input_tokens, cost.output_tokens, cost.usd) for cost in project.find(ev.CostSettled)]
     assert told == [(100, 10, 1.0), (150, 20, 1.5)]
-    spent = project.state().spent
+    spent = project.state().money.spent
     assert (spent.input_tokens, spent.output_tokens, spent.usd) == (250, 30, 2.5)
 
 
@@ -253,10 +257,10 @@ def test_what_a_stopped_agent_had_told_is_counted_once(in_git: Any, running: int
         until(lambda: list(project.folder.path.glob("work/*/half.txt")), beside=lead)
         assert project.ganger("stop").returncode == 0
         lead.communicate(timeout=stretched(60))
-    spent = project.state().spent
+    spent = project.state().money.spent
     assert (spent.input_tokens, spent.output_tokens, spent.usd) == (100, 10, 1.0)
     assert project.run() == 0
-    spent = project.state().spent
+    spent = project.state().money.spent
     assert (spent.input_tokens, spent.output_tokens, spent.usd) == (250, 30, 2.5)
     assert len(project.find(ev.CostSettled)) == 2
 
@@ -266,4 +270,4 @@ def test_a_new_session_is_counted_from_its_own_beginning(in_git: Any) -> None:
     gone = {"say": {"type": "over", "how": "no_session"}, "exit": 1}
     project = in_git([HALF, tokens(100, 10, 1.0, 1), KILLED], [gone], [REST, tokens(120, 12, 1.25, 1), DONE])
     assert project.run() == 0
-    assert (project.state().spent.input_tokens, project.state().spent.usd) == (220, 2.25)
+    assert (project.state().money.spent.input_tokens, project.state().money.spent.usd) == (220, 2.25)

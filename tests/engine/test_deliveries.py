@@ -37,7 +37,7 @@ def test_a_red_ci_is_mended_by_another_attempt_that_gets_the_log(tmp_path: Path)
     project = DeliveryProject(tmp_path / "p", script=MENDED).make()
     assert project.run() == 0
     now = project.state().tasks["a"]
-    assert (now.ci_fixes, now.worker_attempts, len(project.pushed())) == (1, 1, 2)
+    assert (now.counters.ci_fixes, now.counters.worker_attempts, len(project.pushed())) == (1, 1, 2)
     assert "AssertionError: a.txt is broken" in project.prompt("a", 2)
     assert project.is_proved()
 
@@ -48,9 +48,9 @@ def test_after_five_mends_a_person_is_asked_and_was_asked_before(tmp_path: Path)
     project = DeliveryProject(tmp_path / "p", script={"a": broken}).make()
     assert project.run() == 4
     state = project.state()
-    kinds = [question.kind for question in state.questions.values()]
+    kinds = [question.kind for question in state.inbox.questions.values()]
     assert state.tasks["a"].status is TaskStatus.ESCALATED
-    assert (state.tasks["a"].ci_fixes, project.workers(), len(project.pushed())) == (5, 6, 6)
+    assert (state.tasks["a"].counters.ci_fixes, project.workers(), len(project.pushed())) == (5, 6, 6)
     assert kinds.count("ci") == 1 and "escalated" in kinds
 
 
@@ -118,7 +118,7 @@ def test_a_secret_in_a_ci_log_halts_everything_and_is_shown_nowhere(tmp_path: Pa
     project = DeliveryProject(tmp_path / "p", [task("a"), task("b")], GOOD, jobs={"test": job}).make()
     project.run()
     state = project.state()
-    assert state.tasks["a"].last_failure_class == "fatal" and "" in state.halted
+    assert state.tasks["a"].failure.failure_class == "fatal" and "" in state.chains.halted
     texts = [p.read_bytes() for p in project.folder.path.rglob("*") if p.is_file() and "/ci/" not in str(p)]
     assert not any(LEAK.encode() in text for text in texts)
     assert state.tasks["b"].status is not TaskStatus.DONE

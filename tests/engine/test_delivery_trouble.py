@@ -68,7 +68,7 @@ def test_who_is_red_by_the_fault_of_another_waits_until_that_one_mended_it(tmp_p
     ).make()
     assert project.run() == 0
     now = project.state().tasks
-    assert (now["bad"].ci_fixes, now["good"].ci_fixes) == (1, 0)
+    assert (now["bad"].counters.ci_fixes, now["good"].counters.ci_fixes) == (1, 0)
     assert (project.workers("bad"), project.workers("good")) == (2, 1)
     assert all(task.delivery is not None and task.delivery.green == task.delivery.commit for task in now.values())
     assert git(project.remote, "show", f"{now['good'].delivery.commit}:good.txt") == "fine"  # type: ignore[union-attr]
@@ -82,7 +82,7 @@ def test_who_brought_in_a_fault_of_its_own_mends_it_beside_the_other(tmp_path: P
         tmp_path / "p", tasks=[task("one"), task("two")], script={"one": one, "two": two}, policy="concurrency = 2"
     ).make()
     assert project.run() == 0
-    assert all(now.status is TaskStatus.DONE and now.ci_fixes <= 3 for now in project.state().tasks.values())
+    assert all(now.status is TaskStatus.DONE and now.counters.ci_fixes <= 3 for now in project.state().tasks.values())
 
 
 def test_what_waited_for_a_halt_goes_on_when_a_person_lifts_it(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def test_a_session_can_be_given_more_time_and_knows_what_it_holds(tmp_path: Path
         again = lead.ask("next", lead.join(), {"worker": "ada", "id": "1"})[1]
         other = lead.ask("next", lead.join(), {"worker": "ada", "id": "2"})[1]
         assert first["token"] == again["token"] == other["token"] and "again" not in again and other["again"] is True
-        started = project.state().tasks["a"].started_at
+        started = project.state().tasks["a"].attempt.started_at
         until(lambda: _seconds_since(started) > 5)
         assert project.status() is TaskStatus.RUNNING and lead.ask("heartbeat", first["token"], {})[0] == 200
 

@@ -76,7 +76,7 @@ def lead(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lead]:
             found.tokens[got["task"]["id"]] = got["token"]
         found.stale = found.tokens["c"]
         assert found.ask("checkpoint", found.stale, {"done": ["x"], "leave": True})[0] == 200
-        until(lambda: project.state().tasks["c"].attempts == 1 and project.state().tasks["c"].step != "agent")
+        until(lambda: project.state().tasks["c"].attempts == 1 and project.state().tasks["c"].attempt.step != "agent")
         status, got = found.ask("next", found.join(), {"worker": "dora", "wait_sec": 20})
         assert status == 200 and got["task"]["id"] == "c"
         yield found

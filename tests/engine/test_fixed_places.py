@@ -105,7 +105,7 @@ def test_what_git_and_checks_run_with_is_as_before_whatever_an_agent_did(tmp_pat
     git(project.root, "status")
     assert not (project.root / "owned").exists()
     if walls != "bubblewrap":
-        ends = {name: now.last_failure_class for name, now in project.state().tasks.items()}
+        ends = {name: now.failure.failure_class for name, now in project.state().tasks.items()}
         assert ends == dict.fromkeys(plays, "policy_violation")
 
 
@@ -142,7 +142,7 @@ def test_a_repository_that_appears_is_moved_out(tmp_path: Path, walls: str, made
     """G05 G09: its settings would run in the person's shell."""
     project = project_of(tmp_path / "p", {"a": made})
     assert project.run() == 1 and not (project.root / "sub/.git").exists()
-    assert project.state().tasks["a"].last_failure_class == "policy_violation"
+    assert project.state().tasks["a"].failure.failure_class == "policy_violation"
 
 
 @pytest.mark.parametrize("walls", ALL, indirect=True)
@@ -172,7 +172,7 @@ def test_checks_cannot_write_them_either(tmp_path: Path, walls: str) -> None:
     assert fixed_files(project.root) == before
     assert code == (0 if walls == "bubblewrap" else 1)
     if walls != "bubblewrap":
-        assert project.state().tasks["a"].last_failure_class == "policy_violation"
+        assert project.state().tasks["a"].failure.failure_class == "policy_violation"
 
 
 @pytest.mark.parametrize("walls", OPEN, indirect=True)
@@ -250,9 +250,9 @@ def test_packages_that_cannot_be_put_back_stop_everything_until_a_person_says_so
     )
     assert project.run() != 0
     state = project.state()
-    assert state.tasks["a"].last_failure_class == "policy_violation"
+    assert state.tasks["a"].failure.failure_class == "policy_violation"
     assert (state.tasks["b"].status, state.tasks["b"].block_reason) == (TaskStatus.BLOCKED, BlockReason.EXTERNAL)
-    asked = next(q for q in state.questions.values() if q.kind == "packages")
+    asked = next(q for q in state.inbox.questions.values() if q.kind == "packages")
     assert ".venv/big" in asked.text and project.log("a") and not (project.folder.path / "logs/b.worker.1.log").exists()
     (project.root / ".venv/big").write_bytes(b"installed again")
     assert project.ganger("answer", asked.id, "1").returncode == 0
@@ -272,7 +272,7 @@ def test_a_ref_that_moved_beside_an_agent_is_a_question_and_is_never_moved_back(
     project.run()
     assert git(project.root, "rev-list", "--count", f"{base}..HEAD") == "2"
     assert [told.tasks for told in project.find(ev.RefsMoved)] == [("a",), ("b",)]
-    asked = [q for q in project.state().questions.values() if q.kind == "refs"]
+    asked = [q for q in project.state().inbox.questions.values() if q.kind == "refs"]
     assert len(asked) == 1 and f"refs/heads/main: {base[:12]}" in asked[0].text and asked[0].options
 
 

@@ -50,7 +50,7 @@ def test_a_conflict_goes_back_with_the_conflict_in_its_prompt(tmp_path: Path) ->
     again = project.prompt("b", 2)
     assert "from a" in again and "from b" in again and "shared.txt" in again
     now = project.state().tasks["b"]
-    assert (now.merge_retries, now.worker_attempts) == (1, 1)
+    assert (now.counters.merge_retries, now.counters.worker_attempts) == (1, 1)
 
 
 def test_a_task_that_conflicts_again_and_again_needs_a_person(tmp_path: Path) -> None:
@@ -116,7 +116,11 @@ def test_no_change_and_a_red_check_is_asked_once_more(tmp_path: Path) -> None:
     project = GitProject(tmp_path, check="import sys; sys.exit('AssertionError: nothing there')").make()
     assert project.run() == 1
     now = project.state().tasks["a"]
-    assert (now.last_failure_class, now.no_change_retries, now.worker_attempts) == ("no_change", 1, 2)
+    assert (now.failure.failure_class, now.counters.no_change_retries, now.counters.worker_attempts) == (
+        "no_change",
+        1,
+        2,
+    )
     assert "Nothing was changed" in project.prompt("a", 2)
     assert "The project's check" in project.prompt("a", 2) and "not accepted" not in project.prompt("a", 2)
 
@@ -161,7 +165,7 @@ def test_generated_files_are_dropped_and_remembered(tmp_path: Path) -> None:
     project = GitProject(tmp_path, script={"a": edits(files)}).make()
     assert project.run() == 0 and "src/a.py" in project.merged_files()
     assert not [name for name in project.merged_files() if "cache" in name]
-    assert any("__pycache__" in name for name in project.state().artifacts)
+    assert any("__pycache__" in name for name in project.state().files.artifacts)
 
 
 def test_the_same_tree_is_not_verified_twice(tmp_path: Path) -> None:
@@ -179,7 +183,7 @@ def test_a_secret_is_fatal_and_its_workspace_stays_for_a_person(tmp_path: Path) 
     project = GitProject(tmp_path, [task("a"), task("b", "a")], {"a": edits({"conf.py": f'KEY = "{secret}"\n'})}).make()
     assert project.run() in (1, 3, 4)
     now = project.state().tasks["a"]
-    assert now.last_failure_class == "fatal" and now.attempts == 1 and "conf.py" in now.detail
+    assert now.failure.failure_class == "fatal" and now.attempts == 1 and "conf.py" in now.detail
     assert project.state().tasks["b"].block_reason is BlockReason.DEPENDENCY_FAILED
     assert project.folders() == ["a.1"] and secret not in project.folder.database.read_bytes().decode("latin-1")
     kept = project.ganger("clean", "--json").stdout
@@ -198,7 +202,7 @@ def test_expected_and_declared_files_are_held_against_the_change(tmp_path: Path)
     assert project.run() == 1
     details = {name: project.state().tasks[name].detail for name in "ab"}
     assert "NOT_DECLARED" in details["a"] and "b.txt" in details["b"]
-    assert {project.state().tasks[name].last_failure_class for name in "ab"} == {"policy_violation"}
+    assert {project.state().tasks[name].failure.failure_class for name in "ab"} == {"policy_violation"}
 
 
 def test_a_stop_while_waiting_to_be_merged_keeps_what_was_verified(tmp_path: Path) -> None:
@@ -212,7 +216,7 @@ def test_a_stop_while_waiting_to_be_merged_keeps_what_was_verified(tmp_path: Pat
 
     assert project.run(during=stop) in (0, 130)
     assert project.run() == 0 and project.subjects() == ["a: did it"]
-    assert len(project.find(ev.AttemptLaunched)) == 1 and project.state().tasks["a"].worker_attempts == 1
+    assert len(project.find(ev.AttemptLaunched)) == 1 and project.state().tasks["a"].counters.worker_attempts == 1
 
 
 def test_landing_moves_the_branch_only_when_asked(tmp_path: Path) -> None:
@@ -221,7 +225,7 @@ def test_landing_moves_the_branch_only_when_asked(tmp_path: Path) -> None:
     assert project.run() == 0 and not (tmp_path / "a.txt").exists()
     assert project.ganger("land").returncode == 0 and (tmp_path / "a.txt").read_text() == "a"
     assert git(tmp_path, "log", "-1", "--format=%s") == "a: did it"
-    assert "already" in project.ganger("land").stdout and project.state().landed
+    assert "already" in project.ganger("land").stdout and project.state().branches.landed
 
 
 @pytest.mark.slow
@@ -302,7 +306,7 @@ def test_an_agent_that_removes_its_own_workspace_fails_and_nothing_else_does(tmp
     agent = f'kind = "command"\nargv = {json.dumps([sys.executable, "-c", code])}'
     project = GitProject(tmp_path, tasks, agent=agent).make()
     assert project.run() == 1
-    assert project.state().tasks["a"].last_failure_class == "policy_violation"
+    assert project.state().tasks["a"].failure.failure_class == "policy_violation"
     assert project.status("b") is TaskStatus.DONE
 
 

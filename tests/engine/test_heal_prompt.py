@@ -11,7 +11,9 @@ from hypothesis import given, settings, strategies as st
 
 from ganger.contracts.parser import Parsed, Refused, parse_heal
 from ganger.core.healing.patches import Planned
-from ganger.core.model.records import HealRound, HistoryItem, Limits, PatchRecord, Policy, RunState, TaskSpec, TaskState
+from ganger.core.model.records import HealRound, HistoryItem, Limits, PatchRecord, Policy, TaskSpec
+from ganger.core.model.run_state import RunState
+from ganger.core.model.task_state import LastFailure, TaskState
 from ganger.core.names import verify_log, worker_log
 from ganger.core.vocabulary import HealSchedule, Phase, TaskStatus
 from ganger.engine.healing.prompt import (
@@ -38,10 +40,8 @@ SAMPLE = f"<<<HEAL_DECISION_V2>>>\n{DECISION}\n<<<END_HEAL_DECISION_V2>>>"
 
 def failed(signature: str, cls: str = "test_error", detail: str = "it broke") -> TaskState:
     line = HistoryItem(Phase.WORKER, 1, "log", "2026-01-01T00:00:00Z", exit_code=3)
-    return TaskState(
-        status=TaskStatus.FAILED, attempts=1, last_failure_class=cls, last_failure_signature=signature, detail=detail,
-        history=(line,),
-    )  # fmt: skip
+    failure = LastFailure(failure_class=cls, signature=signature)
+    return TaskState(status=TaskStatus.FAILED, attempts=1, failure=failure, detail=detail, history=(line,))
 
 
 class Run:
@@ -96,7 +96,7 @@ def test_the_evidence_is_the_prompt_and_the_end_of_both_logs(run: Run) -> None:
 
 def test_the_rights_name_targets_limits_and_scope(run: Run) -> None:
     """T14: what is not listed cannot be changed."""
-    run.state.limits = Limits(timeout_sec=(10, 20), concurrency=(1, 4), current_batch_size=(1, 5))
+    run.state.healing.limits = Limits(timeout_sec=(10, 20), concurrency=(1, 4), current_batch_size=(1, 5))
     text = run.prompt()
     assert 'Healing scope, 6 tasks: "t0"' in text and 'one of: "shared.md". Every task that names' in text
     assert "timeout_sec (10 to 20)" in text and "(1 to 4)" in text and "(1 to 5)" in text
@@ -107,9 +107,11 @@ def test_the_rights_name_targets_limits_and_scope(run: Run) -> None:
 def test_earlier_rounds_say_what_was_tried_and_what_still_fails(run: Run) -> None:
     """T12 T22: the newest first, this round itself not among them."""
     old = HealRound(1, 1, 1, ("t0",), ("t0", "gone"), (), "log", "token", "", decision="RETRY", root_cause="no cn()")
-    run.state.heal_rounds = [replace(old, patches=("patch-001",)), replace(old, number=2, root_cause="still")]
-    run.state.heal_rounds.append(replace(old, number=3, decision="", root_cause="now"))
-    run.state.patches = {"patch-001": PatchRecord("patch-001", 1, "contract_hint", "append", ("t0",), undone=True)}
+    run.state.healing.rounds = [replace(old, patches=("patch-001",)), replace(old, number=2, root_cause="still")]
+    run.state.healing.rounds.append(replace(old, number=3, decision="", root_cause="now"))
+    run.state.healing.patches = {
+        "patch-001": PatchRecord("patch-001", 1, "contract_hint", "append", ("t0",), undone=True)
+    }
     text = run.prompt(3).partition("## Earlier rounds")[2]
     assert text.index('Round 2 on 2 tasks, RETRY: "still"') < text.index('Round 1 on 2 tasks, RETRY: "no cn()"')
     assert "patch-001 contract_hint append 1 task (undone)" in text
@@ -118,7 +120,7 @@ def test_earlier_rounds_say_what_was_tried_and_what_still_fails(run: Run) -> Non
 
 def test_an_answer_that_could_not_be_read_is_followed_by_a_reminder(run: Run) -> None:
     """T08 T14: asked once more, and told why."""
-    run.state.heal_rounds = [HealRound(1, 1, 1, (), (), (), "log", "t", "", refusal="INVALID_JSON: a stray comma")]
+    run.state.healing.rounds = [HealRound(1, 1, 1, (), (), (), "log", "t", "", refusal="INVALID_JSON: a stray comma")]
     assert 'could not be read ("INVALID_JSON: a stray comma")' in run.prompt()
     assert "previous answer" not in run.prompt(2)
 
@@ -127,7 +129,7 @@ def test_the_prompt_shows_patched_texts(run: Run) -> None:
     """T14: a second round sees what the first one made of the files."""
     one = Planned(0, "shared_context", "append", ("t0", "t1"), "shared.md", text="Import cn.")
     event = run.overlay.keep([one], 1, "log", ()).applied[0]
-    run.state.patches = {event.patch: record_of(event)}
+    run.state.healing.patches = {event.patch: record_of(event)}
     assert "Use the house style.\n\nImport cn." in run.prompt()
 
 
@@ -147,7 +149,7 @@ def test_an_echoed_prompt_is_no_decision(run: Run, wrapped: str) -> None:
         (run.root / name).write_text(HOSTILE)
     run.log("t0", HOSTILE)
     run.state.tasks["t0"] = failed("test_error:no cn import", detail=HOSTILE)
-    run.state.heal_rounds = [HealRound(1, 1, 1, (), (), (), "log", "t", "", refusal=HOSTILE)]
+    run.state.healing.rounds = [HealRound(1, 1, 1, (), (), (), "log", "t", "", refusal=HOSTILE)]
     text = run.prompt()
     lines = {"quoted": "> ", "indented": "    "}.get(wrapped, "")
     echo = "\n".join(lines + line for line in text.splitlines()) + (text if wrapped == "twice" else "")

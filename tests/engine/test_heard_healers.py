@@ -68,7 +68,7 @@ def sick(root: Path, speech: Speech, *calls: list[Step], policy: str = "", more:
 
 
 def only_round(project: Project) -> HealRound:
-    (round_,) = project.state().heal_rounds
+    (round_,) = project.state().healing.rounds
     return round_
 
 
@@ -121,7 +121,7 @@ def test_a_healer_without_a_login_asks_once_and_its_round_waits(tmp_path: Path, 
     (asked,) = project.find(ev.QuestionAsked)
     assert "Not logged in" in asked.text and asked.question in (project.state().abort_reason or "")
     assert only_round(project).decision == "" and project.state().tasks["a"].final is False
-    assert project.run() == 0 and project.state().accounts_shut == {}
+    assert project.run() == 0 and project.state().quota.shut == {}
 
 
 def test_every_call_of_the_healer_is_paid(tmp_path: Path, speech: Speech) -> None:
@@ -132,7 +132,7 @@ def test_every_call_of_the_healer_is_paid(tmp_path: Path, speech: Speech) -> Non
     assert [(e.task, e.attempt, e.usd) for e in project.find(ev.CostSettled)] == [
         ("", 1, usd) for usd in (0.25, 0.25, 0.5)
     ]
-    spent = project.state().spent
+    spent = project.state().money.spent
     assert (spent.usd, spent.input_tokens, spent.output_tokens) == (1.0, 300, 30)
 
 
@@ -144,7 +144,7 @@ def test_a_healer_that_is_stopped_is_paid(tmp_path: Path, speech: Speech) -> Non
         until(ready.exists, beside=lead)
         assert project.ganger("stop").returncode == 0
         lead.communicate(timeout=stretched(60))
-    assert project.state().spent.usd == 0.25
+    assert project.state().money.spent.usd == 0.25
     assert project.run() == 0 and project.status() is TaskStatus.DONE
 
 
@@ -192,4 +192,4 @@ def test_a_healer_that_cannot_be_called_ends_no_run(
     monkeypatch.setattr(SpeakingAgent, "prepare", prepare)
     project = sick(tmp_path / "p", speech, [RIGHT], script={"a": FAILED})
     assert project.run() == 1 and speech.starts() == []
-    assert "no such option" in project.state().heal_rounds[0].problem
+    assert "no such option" in project.state().healing.rounds[0].problem

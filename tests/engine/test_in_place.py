@@ -60,7 +60,7 @@ def test_edits_pass_the_same_safeguards_as_writes(tmp_path: Path, path: str, cod
     before = project.tree()
     assert project.run() == 1 and project.tree() == before
     now = project.state().tasks["a"]
-    assert now.last_failure_class == "policy_violation" and now.detail.startswith(code)
+    assert now.failure.failure_class == "policy_violation" and now.detail.startswith(code)
 
 
 def test_writes_pass_the_gate_rules_too(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_writes_pass_the_gate_rules_too(tmp_path: Path) -> None:
     tasks = [task("a", **ONCE), task("b", "c", **ONCE, metadata={"may_change_gates": True}), task("c")]
     project = Project(tmp_path, tasks, {"a": change, "b": change}, files=files).make()
     assert project.run() == 1
-    assert project.state().tasks["a"].last_failure_class == "policy_violation"
+    assert project.state().tasks["a"].failure.failure_class == "policy_violation"
     assert project.status("b") is TaskStatus.DONE
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from checker.memory_store import MemoryStore
 from ganger.core import events as ev
-from ganger.core.model.records import Policy, RunState, TaskSpec
+from ganger.core.model.records import Policy, TaskSpec
+from ganger.core.model.run_state import RunState
 from ganger.engine.journal import Journal
 from ganger.errors import StoreError
 from ganger.ports import Entry
@@ -81,8 +82,8 @@ def test_whoever_is_shown_an_event_sees_the_state_after_its_whole_commit() -> No
     seen: list[int] = []
 
     async def play(journal: Journal) -> None:
-        journal.listeners.append(lambda entry: seen.append(journal.state.last_seq))
-        await journal.record(BEGIN, ev.LeadStarted(1, Policy()), ev.StopRequested("x"))
+        journal.listeners.append(lambda entry: seen.append(journal.state.log.last_seq))
+        await journal.record(BEGIN, ev.LeadStarted(1, policy=Policy()), ev.StopRequested("x"))
 
     played(play)
     assert seen == [3, 3, 3]
@@ -166,7 +167,7 @@ def test_replay_brings_a_new_state_to_the_stores_end() -> None:
     """T20: and a second replay has nothing to do."""
 
     async def play(journal: Journal) -> None:
-        await journal.record(BEGIN, ev.LeadStarted(1, Policy()), ev.StopRequested("x"))
+        await journal.record(BEGIN, ev.LeadStarted(1, policy=Policy()), ev.StopRequested("x"))
         again = Journal(journal.store, RunState(), Ticks())
         assert again.replay() == 3 and again.state == journal.state and again.replay() == 0
 

@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 
 from ganger.core.model.ci import JobFact, RunFact, Word
+from ganger.core.model.counters import Counters
 from ganger.core.model.ledger import Delivery, Milestone, RepoRules
-from ganger.core.model.records import RunState, TaskSpec, TaskState
+from ganger.core.model.records import TaskSpec
+from ganger.core.model.run_state import RunState
+from ganger.core.model.task_state import TaskState
 from ganger.core.prompts.parts import CI_BOUND, SPAWN_BOUND, Part, joined
 from ganger.core.prompts.tokens import estimate
 from ganger.core.vocabulary import TaskStatus
@@ -137,11 +140,11 @@ def state() -> RunState:
     specs += [TaskSpec("c", repo="web"), TaskSpec("d", ("b",), repo="web")]
     found = RunState(specs={spec.id: spec for spec in specs}, tasks={spec.id: TaskState() for spec in specs})
     found.tasks["a"] = TaskState(TaskStatus.DONE)
-    found.tasks["b"] = TaskState(TaskStatus.RUNNING, delivery=red, ci_fixes=2)
-    found.running, found.dependents = {"b", "c"}, {"a": ["b"], "b": ["d"]}
-    found.counts = {TaskStatus.DONE: 1}
+    found.tasks["b"] = TaskState(TaskStatus.RUNNING, delivery=red, counters=Counters(ci_fixes=2))
+    found.index.running, found.index.dependents = {"b", "c"}, {"a": ["b"], "b": ["d"]}
+    found.index.counts = {TaskStatus.DONE: 1}
     core = RepoRules("core", branch="main", completion=("verified", "pushed", "ci"))
-    found.repos = {"core": core, "web": RepoRules("web", ("core",))}
+    found.chains.rules = {"core": core, "web": RepoRules("web", ("core",))}
     return found
 
 

@@ -16,7 +16,8 @@ import pytest
 from checker.memory_store import MemoryStore
 from ganger.contracts.verify_profile import Profile
 from ganger.core import events as ev
-from ganger.core.model.records import Policy, RunState, TaskSpec, VerifyStep
+from ganger.core.model.records import Policy, TaskSpec, VerifyStep
+from ganger.core.model.run_state import RunState
 from ganger.core.state.apply import apply
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.journal import Journal
@@ -33,7 +34,7 @@ AT = "2026-01-01T00:00:00.000000Z"
 STEPS = (VerifyStep("test", "correctness", "failed", 2, 0.1, "E   assert 1 == 2"),)
 STORY: tuple[ev.Event, ...] = (
     ev.RunStarted("r", "d", Policy(), (TaskSpec("a", verify_profile="check"),)),
-    ev.LeadStarted(7, Policy()),
+    ev.LeadStarted(7, policy=Policy()),
     ev.AttemptStarted("a", 1, "t1", "coder", "first attempt", "log"),
     ev.AttemptLaunched("a", 1, 1, 1),
     ev.WorkerBeat("a", 1),
@@ -69,7 +70,7 @@ class Told:
     def tell(self, *events: ev.Event, to: ProgressLog | None = None) -> None:
         for event in events:
             task = self.journal.state.tasks.get(getattr(event, "task", ""))
-            token = task.token if task is not None and not isinstance(event, ev.AttemptStarted) else ""
+            token = task.attempt.token if task is not None and not isinstance(event, ev.AttemptStarted) else ""
             for recorded in self.journal.store.append([Entry(AT, event, token)]):
                 apply(self.journal.state, recorded)
                 if to is not None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ganger.core import events as ev
-from ganger.core.model.records import TaskState
+from ganger.core.model.task_state import TaskState
 from ganger.core.vocabulary import FailureClass, TaskStatus
 from tests.engine.git_runs import GitProject, edits
 from tests.engine.run_projects import Project, task
@@ -81,7 +81,7 @@ def test_an_honest_change_is_done_and_the_log_says_what_that_cost(tmp_path: Path
     assert _task(project).status is TaskStatus.DONE
     told = r"planted tests: \d+ reported as failing by unittest, as they must be \([\d.]+ s beside [\d.]+ s of checks\)"
     assert re.search(told, _log(project)) and "2 tests by name, none worse" in _log(project)
-    assert "planted tests" in _task(project).proof
+    assert "planted tests" in _task(project).verification.proof
     assert "AssertionError" in _log(project, "a.verify.1.planted.log") and "AssertionError" not in _log(project)
 
 
@@ -144,7 +144,7 @@ def test_checks_are_not_told_who_runs_them(tmp_path: Path) -> None:
 def test_both_proofs_can_be_turned_off(tmp_path: Path) -> None:
     """G09: for runners that cannot report, or cannot bear a copy."""
     project = _run(tmp_path, {"money.py": RIGHT}, settings="[verify]\ncensus = false\n")
-    assert _task(project).status is TaskStatus.DONE and _task(project).proof == ""
+    assert _task(project).status is TaskStatus.DONE and _task(project).verification.proof == ""
 
 
 def test_the_base_is_counted_once_for_a_run(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_one_question_is_asked_and_other_accounts_go_on(tmp_path: Path) -> None:
         next(n for n, e in enumerate(rows) if isinstance(e, kind)) for kind in (ev.AccountTried, ev.AccountWorks)
     )
     assert sum(isinstance(event, ev.AttemptStarted) for event in rows[tried:works]) == 1
-    assert {one.state().tasks[name].worker_attempts for name in NAMES if name != "apart"} <= {0, 1}
+    assert {one.state().tasks[name].counters.worker_attempts for name in NAMES if name != "apart"} <= {0, 1}
 
 
 def test_a_shut_account_outlives_its_lead(tmp_path: Path) -> None:
@@ -82,11 +82,11 @@ def test_a_shut_account_outlives_its_lead(tmp_path: Path) -> None:
     before = [name for name in started(one) if name != "apart"]
     with leading(one) as lead:
         until(lambda: len(one.find(ev.LeadStarted)) == 2, beside=lead)
-        until(lambda: one.state().running == {"apart"} or "apart" in one.state().running, beside=lead)
+        until(lambda: one.state().index.running == {"apart"} or "apart" in one.state().index.running, beside=lead)
         assert [name for name in started(one) if name != "apart"] == before and len(asked(one)) == 1
         one.ganger("answer", "q-1", "there is a new login")
         until(lambda: one.find(ev.AccountWorks), beside=lead)
-    assert all(one.state().tasks[name].worker_attempts <= 1 for name in NAMES)
+    assert all(one.state().tasks[name].counters.worker_attempts <= 1 for name in NAMES)
 
 
 def test_a_run_that_is_taken_up_again_tries_the_key_it_is_given(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_a_run_that_is_taken_up_again_tries_the_key_it_is_given(tmp_path: Path) 
     one.default = [WORKS]
     one.write_script({})
     assert one.run() == 0 and started(one) == ["a", "a", "b", "c"]
-    assert [q.answer for q in one.state().questions.values()] == ["the account works again"]
+    assert [q.answer for q in one.state().inbox.questions.values()] == ["the account works again"]
 
 
 def test_a_key_that_is_still_refused_asks_no_second_time(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_key_that_is_still_refused_asks_no_second_time(tmp_path: Path) -> None
     assert [one.run(), one.run()] == [4, 4] and len(asked(one)) == 1 and len(started(one)) == 2
     one.ganger("answer", "q-1", "try it")
     assert one.run() == 4 and len(asked(one)) == 2 and len(started(one)) == 3
-    assert {state.worker_attempts for state in one.state().tasks.values()} == {0}
+    assert {state.counters.worker_attempts for state in one.state().tasks.values()} == {0}
 
 
 def test_an_empty_account_is_tried_by_one_worker_at_a_time(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_an_empty_account_is_tried_by_one_worker_at_a_time(tmp_path: Path) -> No
     works = next(n for n, event in enumerate(rows) if isinstance(event, ev.AccountWorks))
     alone = [event for event in rows[:works] if isinstance(event, ev.AttemptStarted)][4:]
     assert 1 <= len(alone) <= 2
-    assert {state.worker_attempts for state in one.state().tasks.values()} == {1}
+    assert {state.counters.worker_attempts for state in one.state().tasks.values()} == {1}
 
 
 @pytest.mark.parametrize("name", ["a", "b"])
@@ -145,7 +145,7 @@ LIAR = {"bad": [REFUSED]}
 def test_one_task_that_says_so_alone_rests_no_account_that_worked(tmp_path: Path) -> None:
     """G14 G08: another one tries it, which shows that it works; nobody is asked, and the others are DONE."""
     one = Project(tmp_path, [task(name) for name in ("a", "bad", "y", "z")], LIAR, [WORKS]).make()
-    assert one.run() == 3 and asked(one) == [] and one.state().accounts_shut == {}
+    assert one.run() == 3 and asked(one) == [] and one.state().quota.shut == {}
     assert {one.status(name) for name in "ayz"} == {TaskStatus.DONE} and started(one) == ["a", "bad", "y", "z"]
     assert one.run() == 3 and started(one).count("bad") == 2 and asked(one) == []
 
@@ -156,18 +156,18 @@ def test_one_task_that_says_so_first_holds_up_nobody_once_its_account_worked(tmp
     assert one.run() == 4 and started(one) == ["bad"] and len(asked(one)) == 1
     assert one.run(only=("a",)) == 0
     assert one.run() == 3 and {one.status(name) for name in "az"} == {TaskStatus.DONE}
-    assert started(one).count("bad") <= 3 and len(asked(one)) == 1 and one.state().accounts_shut == {}
+    assert started(one).count("bad") <= 3 and len(asked(one)) == 1 and one.state().quota.shut == {}
 
 
 def test_a_key_that_ends_while_a_run_goes_on_is_met_by_two_and_asked_about_once(tmp_path: Path) -> None:
     """G14 G04: the second one shows that the first spoke the truth."""
     one = Project(tmp_path, [task(name) for name in "abcde"], {"a": [WORKS]}, [REFUSED]).make()
     assert one.run() == 4 and started(one) == ["a", "b", "c"] and len(asked(one)) == 1
-    assert {state.worker_attempts for name, state in one.state().tasks.items() if name != "a"} == {0}
+    assert {state.counters.worker_attempts for name, state in one.state().tasks.items() if name != "a"} == {0}
 
 
 def test_words_of_a_refused_key_that_are_followed_by_work_mean_nothing(tmp_path: Path) -> None:
     """G14: a program that went on after its complaint has a key that works."""
     failed = {"result": {"status": "FAILED", "summary": "no", "failure_class": "real_bug"}}
     one = Project(tmp_path, default=[[REFUSED[0], CALL, failed]]).make()
-    assert one.run() == 1 and asked(one) == [] and one.state().accounts_shut == {}
+    assert one.run() == 1 and asked(one) == [] and one.state().quota.shut == {}

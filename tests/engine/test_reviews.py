@@ -90,7 +90,7 @@ def test_an_approved_change_goes_on_without_another_worker(tmp_path: Path, make)
     assert project.status() is TaskStatus.DONE and launches(project) == 1
     (reviewed,) = project.find(ev.Reviewed)
     assert (reviewed.verdict, reviewed.by, reviewed.commit) == ("approved", "person", waits.delivery.reviewed)
-    assert not [q for q in project.state().questions.values() if q.answer is None]
+    assert not [q for q in project.state().inbox.questions.values() if q.answer is None]
 
 
 @pytest.mark.brief(1)
@@ -116,7 +116,7 @@ def test_what_was_not_merged_is_kept_for_whoever_does_it_again(tmp_path: Path) -
     """W08 G08: a change that was sent back before the push is named in the next prompt."""
     project = local(tmp_path)
     project.run()
-    change = project.state().tasks["a"].change
+    change = project.state().tasks["a"].work.change
     assert change is not None
     project.ganger("rework", "a", "not like this")
     project.run()
@@ -175,7 +175,9 @@ def test_an_agent_sends_back(tmp_path: Path) -> None:
     assert project.run() == 0
     assert "the name is wrong" in project.prompt("a", 2)
     now = project.state().tasks["a"]
-    assert (now.reworks, now.ci_fixes, now.worker_attempts) == (1, 0, 1) and project.shown("a.txt") == "attempt 2"
+    assert (now.counters.reworks, now.counters.ci_fixes, now.counters.worker_attempts) == (1, 0, 1) and project.shown(
+        "a.txt"
+    ) == "attempt 2"
 
 
 @pytest.mark.quick
@@ -191,7 +193,7 @@ def test_a_reviewer_that_is_never_content_ends_with_a_person(tmp_path: Path, rou
     allowed = 2 if rounds is None else rounds
     assert project.run() == 4
     now = project.state().tasks["a"]
-    assert (now.status, now.reworks, now.ci_fixes) == (TaskStatus.ESCALATED, allowed, 0)
+    assert (now.status, now.counters.reworks, now.counters.ci_fixes) == (TaskStatus.ESCALATED, allowed, 0)
     (asked,) = project.find(ev.QuestionAsked)
     assert launches(project) == allowed + 1 and asked.kind == "review" and "the name is wrong" in asked.text
     why = json.loads(project.ganger("why", "a", "--json").stdout)
@@ -217,7 +219,7 @@ def test_a_person_may_always_send_back(tmp_path: Path) -> None:
         assert project.ganger("rework", "a", f"not yet {number}").returncode == 0
         project.run()
     now = project.state().tasks["a"]
-    assert (now.status, now.reworks) == (TaskStatus.BLOCKED, 0) and launches(project) == 4
+    assert (now.status, now.counters.reworks) == (TaskStatus.BLOCKED, 0) and launches(project) == 4
 
 
 def test_an_answer_that_cannot_be_read_is_asked_for_once_more_and_then_a_person_is(tmp_path: Path) -> None:
@@ -259,7 +261,7 @@ def test_what_a_review_costs_is_counted_once(tmp_path: Path) -> None:
     used = {"input_tokens": 100, "output_tokens": 20}
     project = judged(tmp_path, {"usage": used, **GOOD})
     assert project.run() == 0
-    assert project.state().spent.tokens == 120
+    assert project.state().money.spent.tokens == 120
 
 
 # --- beside others -------------------------------------------------------------------------------------------------

@@ -71,7 +71,7 @@ def test_a_store_that_fails_at_any_commit_ends_the_run_and_the_next_one_finishes
             break
         assert project.run() == 0 and {"a.txt", "b.txt"} <= set(project.tree()) and project.processes() == []
         assert sorted(event.task for event in project.find(ev.AttemptLaunched)) == ["a", "b"]
-        assert project.state().refused == [] and not list((project.folder.path / "backups").iterdir())
+        assert project.state().log.refused == [] and not list((project.folder.path / "backups").iterdir())
     assert 5 < fails_at < 57
 
 

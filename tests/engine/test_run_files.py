@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from ganger.core import events as ev
-from ganger.core.model.records import Policy, RunState, TaskSpec
+from ganger.core.model.records import Policy, TaskSpec
+from ganger.core.model.run_state import RunState
 from ganger.core.state.apply import apply
 from ganger.core.vocabulary import RunStatus, TaskStatus
 from ganger.engine.lead import exit_code
@@ -68,7 +69,7 @@ def stands(status: RunStatus, *statuses: str, stopping: bool = False) -> RunStat
             apply(state, ev.Recorded(2, "", ev.AttemptStarted(spec.id, 1, "t", "a", "", "log")))
             apply(state, ev.Recorded(3, "", ev.VerifyFinished(spec.id, 1, True, "log", 0.0, ())))
         apply(state, ev.Recorded(4, "", ev.TaskSettled(spec.id, TaskStatus(word), f"it is {word}")))
-    state.status, state.stopping = status, stopping
+    state.status, state.lead.stopping = status, stopping
     return state
 
 

@@ -146,14 +146,14 @@ def test_a_crash_is_run_again_once_and_then_paused(tmp_path: Path) -> None:
     project = Project(tmp_path, script={"a": {"crash": "SIGKILL"}}).make()
     assert project.run() == 4
     entry = project.state().tasks["a"]
-    assert (entry.block_reason, entry.attempts, entry.respawns) == (BlockReason.PAUSED, 2, 1)
+    assert (entry.block_reason, entry.attempts, entry.counters.respawns) == (BlockReason.PAUSED, 2, 1)
     assert "signal 9" in entry.detail
 
 
 def test_a_crash_that_does_not_come_back_costs_no_worker_attempt(tmp_path: Path) -> None:
     """H04 T13: one respawn, then DONE with a single worker attempt."""
     project = Project(tmp_path, script={"a": [{"crash": True}, {"result": "DONE"}]}).make()
-    assert project.run() == 0 and project.state().tasks["a"].worker_attempts == 1
+    assert project.run() == 0 and project.state().tasks["a"].counters.worker_attempts == 1
 
 
 def test_an_agent_that_hangs_is_ended_with_its_whole_tree_at_its_time_limit(tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_a_prompt_that_disappeared_fails_its_task_and_no_other(tmp_path: Path) -
     assert project.make().run() == 1
     state = project.state()
     assert [state.tasks[n].status for n in "abc"] == [D, F, D]
-    assert state.tasks["b"].last_failure_class == "missing_paths"
+    assert state.tasks["b"].failure.failure_class == "missing_paths"
 
 
 def test_a_prompt_too_long_for_an_argument_blocks_its_task_with_a_way_out(tmp_path: Path) -> None:

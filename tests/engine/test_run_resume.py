@@ -62,7 +62,7 @@ def test_a_signal_ends_every_agent_and_the_same_command_continues(tmp_path: Path
     assert [project.status(n) for n in "abc"] == [D, P, P] and project.state_file()["run_status"] == "RUNNING"
     project.write_script({})
     assert project.ganger("run").returncode == 0
-    assert starts(project) == {"a": 1, "b": 2, "c": 1} and project.state().tasks["b"].worker_attempts == 1
+    assert starts(project) == {"a": 1, "b": 2, "c": 1} and project.state().tasks["b"].counters.worker_attempts == 1
 
 
 def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_after_kill_9_the_attempt_goes_on_where_it_stands(tmp_path: Path, case: 
         assert project.processes()
         verify_a_by(tmp_path, "true")
         assert project.run() == 0 and project.processes() == []
-    assert starts(project) == {"first": 1, "a": 1} and project.state().tasks["a"].worker_attempts == 1
+    assert starts(project) == {"first": 1, "a": 1} and project.state().tasks["a"].counters.worker_attempts == 1
     assert (tmp_path / "out.txt").read_text() == "once"
 
 
@@ -239,7 +239,7 @@ def test_a_lead_killed_right_after_any_event_is_continued_without_loss(tmp_path:
     """T28 resume T19 T20: at each recorded step, and with two of three files written."""
     project = killed_at(tmp_path, moment)
     assert project.run() == 0 and is_whole(project) and starts(project) == {"a": 1, "b": 2}
-    assert project.happened("a").count("task_settled") == 1 and project.state().refused == []
+    assert project.happened("a").count("task_settled") == 1 and project.state().log.refused == []
     require_state_2_0(project.folder.state.read_text())
 
 
@@ -249,7 +249,7 @@ def test_the_kill_harness_notices_a_recovery_that_does_not_put_files_back(tmp_pa
     shutil.rmtree(project.folder.path / "backups" / "a.1")
     project.write_script({})
     assert project.run() != 0 and not is_whole(project)
-    assert project.state().tasks["a"].last_failure_class == "fatal"
+    assert project.state().tasks["a"].failure.failure_class == "fatal"
 
 
 @pytest.mark.quick
@@ -346,14 +346,14 @@ def test_a_stop_during_verification_keeps_the_answer_that_was_paid_for(tmp_path:
     assert not (tmp_path / "out.txt").exists() and project.status() is TaskStatus.PENDING
     verify_a_by(tmp_path, "true")
     assert project.run() == 0 and (tmp_path / "out.txt").read_text() == "once"
-    assert len(project.find(ev.AttemptLaunched)) == 1 and project.state().tasks["a"].worker_attempts == 1
+    assert len(project.find(ev.AttemptLaunched)) == 1 and project.state().tasks["a"].counters.worker_attempts == 1
 
 
 def test_a_stop_that_meets_a_start_on_its_way_ends_that_agent_too(tmp_path: Path) -> None:
     """T23: the claim is recorded, the keeper has not heard of it yet."""
     project = Project(tmp_path, [task("a"), task("b")], default={"hang": True}, policy="concurrency = 2").make()
     assert project.run(during=stop_at(ev.AttemptStarted)) == 130
-    assert project.processes() == [] and project.state().counts[TaskStatus.PENDING] == 2
+    assert project.processes() == [] and project.state().index.counts[TaskStatus.PENDING] == 2
 
 
 def test_an_agent_that_a_stop_had_to_kill_has_not_crashed(tmp_path: Path) -> None:
@@ -369,7 +369,7 @@ def test_an_agent_that_a_stop_had_to_kill_has_not_crashed(tmp_path: Path) -> Non
         assert lead.wait(20) == 130
     (tmp_path / "ganger.toml").write_text((tmp_path / "ganger.toml").read_text().replace(agent, SCRIPTED))
     project.write_script({})
-    assert project.run() == 0 and project.state().tasks["a"].respawns == 0
+    assert project.run() == 0 and project.state().tasks["a"].counters.respawns == 0
     assert not any(event.failure_class == "crash" for event in project.find(ev.AttemptFailed))
 
 

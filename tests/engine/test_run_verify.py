@@ -52,7 +52,7 @@ def test_the_next_attempt_is_told_what_verification_said(tmp_path: Path) -> None
     project = Project(tmp_path, default={"echo_prompt": True, "result": "DONE"}, steps=steps).make()
     assert project.run() == 1
     assert "check `unit` failed (exit code 1)" in project.log("a", 2) and "3 != 4" in project.log("a", 2)
-    assert project.state().tasks["a"].last_failure_signature == "test_error:assertionerror: 3 != 4"
+    assert project.state().tasks["a"].failure.signature == "test_error:assertionerror: 3 != 4"
 
 
 def test_changes_stay_when_the_profile_says_so(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_every_other_tier_blocks_with_its_own_class(tmp_path: Path, tier: str, c
         tmp_path, steps=({"name": "x", "cmd": "false"},), tiers=f'"check/x" = "{tier}"', policy=ONE_ATTEMPT
     )
     assert project.make().run() == 1
-    assert project.state().tasks["a"].last_failure_class == cls
+    assert project.state().tasks["a"].failure.failure_class == cls
 
 
 def test_later_tiers_do_not_run_after_a_blocking_failure(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_a_verification_that_hangs_is_ended_and_called_a_timeout(tmp_path: Path)
     steps = ({"name": "slow", "cmd": "sleep 1000", "timeout_sec": 1},)
     project = Project(tmp_path, script={"a": done(write("out.txt", "x"))}, steps=steps, policy=ONE_ATTEMPT).make()
     assert project.run() == 1
-    assert project.state().tasks["a"].last_failure_class == "timeout"
+    assert project.state().tasks["a"].failure.failure_class == "timeout"
     assert project.processes() == [] and not (tmp_path / "out.txt").exists()
 
 
@@ -155,7 +155,7 @@ def test_a_program_of_the_project_that_is_missing_is_the_workers_failure(tmp_pat
     tasks = [task("a", metadata={"expected_files": ["check.sh"]})]
     project = Project(tmp_path, tasks, steps=({"name": "test", "cmd": "./check.sh"},)).make()
     assert project.run() == 1
-    assert (project.status(), project.state().tasks["a"].worker_attempts) == (F, 2)
+    assert (project.status(), project.state().tasks["a"].counters.worker_attempts) == (F, 2)
 
 
 def test_verification_has_no_secrets_and_is_not_told_who_runs_it(

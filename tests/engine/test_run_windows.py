@@ -91,7 +91,7 @@ def test_every_schedule_brings_a_graph_to_its_end(tmp_path: Path, schedule: str)
     assert project.run() == 3
     statuses = {name: entry["status"] for name, entry in project.state_file()["tasks"].items()}
     assert statuses == {"a": "DONE", "b": "DONE", "c": "FAILED", "d": "BLOCKED", "e": "DONE"}
-    assert project.state().refused == [] and bool(project.find(ev.WindowOpened)) == (schedule != "off")
+    assert project.state().log.refused == [] and bool(project.find(ev.WindowOpened)) == (schedule != "off")
     require_state_2_0(project.folder.state.read_text())
 
 
@@ -136,7 +136,7 @@ def test_two_hundred_tasks_eight_at_a_time(tmp_path: Path) -> None:
     tasks = [task(f"t{n}", *([f"t{n // 3}"] if n > 8 else [])) for n in range(200)]
     project = Project(tmp_path, tasks, agent=agent, policy="concurrency = 8").make()
     assert project.run() == 0
-    assert project.state().counts[TaskStatus.DONE] == 200 and 2 <= overlap(project) <= 8
+    assert project.state().index.counts[TaskStatus.DONE] == 200 and 2 <= overlap(project) <= 8
     assert len(project.find(ev.AttemptStarted)) == 200
     require_state_2_0(project.folder.state.read_text())
     assert project.ganger("state", "export").stdout == project.folder.state.read_text()
@@ -156,7 +156,7 @@ def test_only_and_max_tasks_limit_a_lead_and_leave_the_run_open(tmp_path: Path) 
     """T04 T20 Z07: exit code 0 when what was asked for is DONE; the next lead does the rest."""
     project = Project(tmp_path, [task("a"), task("b"), task("c")], {"a": {"result": "FAILED"}}).make()
     assert project.run(only=("b",)) == 0
-    assert project.state().status is RunStatus.RUNNING and project.state().counts[TaskStatus.DONE] == 1
+    assert project.state().status is RunStatus.RUNNING and project.state().index.counts[TaskStatus.DONE] == 1
     assert project.run(max_tasks=1) == 1
     assert project.run() == 1 and project.state().status is RunStatus.ABORTED
     assert project.run(only=("b",)) == 0

@@ -24,5 +24,5 @@ def test_a_secret_in_a_summary_is_in_no_event(tmp_path: Path, status: str) -> No
     assert "[masked] for it" in told and KEY not in told
     assert KEY.encode() not in (project.folder.path / "ganger.db").read_bytes()
     if status == "DONE":
-        assert project.state().tasks["a"].last_failure_class == "fatal"
+        assert project.state().tasks["a"].failure.failure_class == "fatal"
     assert project.state().tasks["a"].status is not TaskStatus.DONE

@@ -62,7 +62,7 @@ def test_after_a_red_check_the_session_goes_on_with_its_work_and_the_whole_story
     told_of_the_test(second["prompt"])
     assert "your change is in it" in second["prompt"] and "cherry-pick" not in second["prompt"]
     state = project.state().tasks["a"]
-    assert (state.status, state.worker_attempts) == (TaskStatus.DONE, 2)
+    assert (state.status, state.counters.worker_attempts) == (TaskStatus.DONE, 2)
 
 
 def test_the_first_prompt_names_the_commands_that_will_judge_it(tmp_path: Path, speech: Speech) -> None:
@@ -108,7 +108,7 @@ def test_a_conflict_goes_back_into_the_session_with_both_sides_quoted(tmp_path: 
     prompt = second["prompt"]
     assert "- shared.txt" in prompt and "git cherry-pick -n" in prompt and "> " in prompt
     assert prompt.count("\n## How to answer") == 1 and project.shown("shared.txt") == "both"
-    assert project.state().tasks["a"].merge_retries == 1
+    assert project.state().tasks["a"].counters.merge_retries == 1
 
 
 def moving(project: GitProject, gone: Path, name: str, text: str) -> Any:

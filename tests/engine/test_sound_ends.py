@@ -58,7 +58,7 @@ MODES = (direct, local_git, side_by_side, by_levels, no_change, delivered)
 def test_after_a_run_that_ended_the_journal_is_sound_and_has_its_last_snapshot(tmp_path: Path, mode: object) -> None:
     """T19 T20: no event is refused or lost at the end, and the next start reads the snapshot."""
     project = mode(tmp_path / "p").make()  # type: ignore[operator]
-    assert project.run() == 0 and project.state().refused == []
+    assert project.run() == 0 and project.state().log.refused == []
     assert {project.status(name) for name in "ab"} == {TaskStatus.DONE}
     assert not project.find(ev.AttemptInterrupted)
 
@@ -81,7 +81,7 @@ def as_the_branch_moves(then: Callable[[Lead], Awaitable[object]]) -> Callable[[
 
 
 async def nobody_waits(lead: Lead) -> None:
-    while lead.state.parked:
+    while lead.state.index.in_merge_queue:
         await lead.journal.changed()
 
 
@@ -107,10 +107,10 @@ def test_a_branch_that_moved_for_an_attempt_that_was_ended_wedges_no_run(tmp_pat
     project = local_git(tmp_path / "p").make()
 
     async def interrupt(lead: Lead) -> None:
-        name = next(iter(lead.state.parked))
+        name = next(iter(lead.state.index.in_merge_queue))
         task = lead.state.tasks[name]
         ended = ev.AttemptInterrupted(name, task.attempts, "the run was stopped", harvest=True)
-        await lead.journal.report(name, task.token, ended)
+        await lead.journal.report(name, task.attempt.token, ended)
 
     with pytest.raises(StaleToken):
         project.run(during=as_the_branch_moves(interrupt))

@@ -87,7 +87,7 @@ def hostile(root: Path, trick: str, **more: object) -> GitProject:
 
 
 def others_are_done(project: Project) -> bool:
-    return {project.status(name) for name in "az"} == {TaskStatus.DONE} and not project.state().running
+    return {project.status(name) for name in "az"} == {TaskStatus.DONE} and not project.state().index.running
 
 
 @pytest.mark.quick
@@ -98,7 +98,10 @@ def test_an_agent_that_replaces_its_workspace_fails_alone(tmp_path: Path, trick:
     project = hostile(tmp_path / "p", trick)
     assert project.run() == 1 and others_are_done(project)
     bad = project.state().tasks["bad"]
-    assert (bad.status, bad.last_failure_class) == (TaskStatus.FAILED, "policy_violation") and "is gone" in bad.detail
+    assert (bad.status, bad.failure.failure_class) == (
+        TaskStatus.FAILED,
+        "policy_violation",
+    ) and "is gone" in bad.detail
     assert (tmp_path / "outside/mine.txt").read_text() == "mine\n" and project.folders() == []
     assert project.run() == 1 and project.ganger("clean", "--json").returncode == 0
 
@@ -119,7 +122,10 @@ def test_a_file_of_holes_is_not_copied_and_stays_where_it_is(tmp_path: Path) -> 
     project = hostile(tmp_path / "p", "truncate -s 1T huge.bin")
     assert project.run() == 1 and others_are_done(project)
     bad = project.state().tasks["bad"]
-    assert (bad.last_failure_class, bad.worker_attempts) == ("policy_violation", 2) and "huge.bin" in bad.detail
+    assert (bad.failure.failure_class, bad.counters.worker_attempts) == (
+        "policy_violation",
+        2,
+    ) and "huge.bin" in bad.detail
     assert {path.parent.name for path in (project.folder.path / "work").rglob("huge.bin")} == {"bad.1", "bad.2"}
 
 
@@ -132,7 +138,7 @@ def test_a_lead_that_dies_beside_such_an_agent_is_followed_by_one_that_goes_on(t
     kill(lead)
     lead.communicate()
     assert project.run() == 1 and others_are_done(project) and project.folders() == []
-    assert project.state().tasks["bad"].last_failure_class == "policy_violation"
+    assert project.state().tasks["bad"].failure.failure_class == "policy_violation"
 
 
 @pytest.mark.parametrize("answered", [False, True], ids=["at work", "answered"])
@@ -149,7 +155,7 @@ def test_work_whose_folder_is_gone_when_the_next_lead_comes_is_begun_anew(tmp_pa
         until(lambda: "END_TASK_RESULT" in (project.folder.path / "logs/bad.worker.1.log").read_text())
     shutil.rmtree(project.folder.path / "work/bad.1")
     assert project.run() == 0 and others_are_done(project) and "half.txt" in project.merged_files()
-    assert project.state().tasks["bad"].worker_attempts == 1 and project.find(ev.AttemptInterrupted)
+    assert project.state().tasks["bad"].counters.worker_attempts == 1 and project.find(ev.AttemptInterrupted)
 
 
 def test_no_agent_is_started_in_a_folder_that_leads_elsewhere(tmp_path: Path) -> None:
@@ -180,7 +186,7 @@ def test_an_error_nobody_foresaw_is_told_in_its_own_words_and_the_others_are_don
 
     assert project.run(during=break_taking) == 3 and others_are_done(project)
     bad = project.state().tasks["bad"]
-    assert (bad.block_reason, bad.worker_attempts) == (BlockReason.EXTERNAL, 0) and "KeyError" in bad.detail
+    assert (bad.block_reason, bad.counters.worker_attempts) == (BlockReason.EXTERNAL, 0) and "KeyError" in bad.detail
     assert len([event for event in project.find(ev.AttemptLaunched) if event.task == "bad"]) == 1
     assert "no such thing" in project.ganger("why", "bad").stdout
     assert project.run() == 0

@@ -22,7 +22,7 @@ from ganger.cli.shell.main import run_command
 from ganger.config import load_project
 from ganger.core.control.reviews import awaits_people
 from ganger.core.model.ledger import Milestone
-from ganger.core.model.records import RunState
+from ganger.core.model.run_state import RunState
 from ganger.core.state.hosts import waiting
 from ganger.errors import NotFoundError
 from tests.engine.git_runs import git
@@ -287,7 +287,7 @@ class Scenes:
         )
         self.world.hold = HELD
         with self.at.leading():
-            self.at.until(lambda state: state.tasks["greeting"].worker_attempts > 1)
+            self.at.until(lambda state: state.tasks["greeting"].counters.worker_attempts > 1)
             self.at.until(lambda state: _follows(state, "greeting"))
             self.at.look("The maintainer asks for changes to `greeting`; its worker has done it again.", "greeting")
             self.token_revoked()
@@ -295,7 +295,7 @@ class Scenes:
     def token_revoked(self) -> None:
         """Somebody takes the token back while CI of the rework runs."""
         self.server.token = self.server.forge.token = RENEWED
-        self.at.until(lambda state: any(one.host and one.answer is None for one in state.questions.values()))
+        self.at.until(lambda state: any(one.host and one.answer is None for one in state.inbox.questions.values()))
         self.at.look("The token is revoked.", "greeting")
         self.at.token_file.write_text(RENEWED)
         self.at.until(lambda state: not state.hosts)
@@ -343,7 +343,9 @@ class Scenes:
         self.world.delete_branch(asked.branch)
         self.at.led()
         self.at.look("The maintainer deletes the branch of `manual`.", "manual")
-        question = next(one.id for one in self.at.state().questions.values() if one.task == "manual" and not one.answer)
+        question = next(
+            one.id for one in self.at.state().inbox.questions.values() if one.task == "manual" and not one.answer
+        )
         self._next_is_known()
         self.at.ganger("answer", question, "1")
         self.at.led()

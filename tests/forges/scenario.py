@@ -20,7 +20,7 @@ from ganger.app.compose import RunOptions, open_lead
 from ganger.config import load_project
 from ganger.core import events as ev
 from ganger.core.delivery.request_merges import BEGIN
-from ganger.core.model.records import TaskState
+from ganger.core.model.task_state import TaskState
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.lead import Lead
 from ganger.errors import NotFoundError
@@ -287,7 +287,7 @@ class Scene:
                 self.act(f"decide {text}", server)
             case "decide", _, text:
                 assert self.made is not None
-                for one in [q for q in self.made.state().questions.values() if q.answer is None]:
+                for one in [q for q in self.made.state().inbox.questions.values() if q.answer is None]:
                     said = self.made.ganger("answer", one.id, text)
                     assert said.returncode == 0, said.stdout + said.stderr
             case "delete", _, branch:
@@ -307,7 +307,9 @@ class Scene:
             case "answer", _, words:
                 assert self.made is not None
                 name, _, text = words.partition(" ")
-                asked = [q.id for q in self.made.state().questions.values() if q.task == name and q.answer is None]
+                asked = [
+                    q.id for q in self.made.state().inbox.questions.values() if q.task == name and q.answer is None
+                ]
                 assert asked, (words, self.made.state().tasks)
                 answered = self.made.ganger("answer", asked[-1], text)
                 assert answered.returncode == 0, answered.stderr
@@ -342,7 +344,7 @@ class Scene:
         assert self.made is not None
         name, made = words.partition(" ")[0], self.made
         until(made.folder.database.exists)
-        until(lambda: any(q.task == name and q.options for q in made.state().questions.values()))
+        until(lambda: any(q.task == name and q.options for q in made.state().inbox.questions.values()))
         self.act(f"answer {words}", server)
 
     def _until_awaited(self, server: LoopbackForge) -> None:
@@ -477,7 +479,7 @@ def require(row: Row, outcome: Outcome) -> None:
     counted = (pushed, world.ground.empty_commits(), server.log.count("rerun", status=201), len(world.asked))
     assert counted == (row.pushed, row.empty, row.reruns, row.requests), story
     now = project.state().tasks["a"]
-    assert row.fixes in (None, now.ci_fixes) and row.says in outcome.detail(), story
+    assert row.fixes in (None, now.counters.ci_fixes) and row.says in outcome.detail(), story
     assert row.merged in (None, len(world.merges)), story
     if 'history = "rebase"' in row.more:
         assert merges_of(project, world) == [], story
@@ -486,7 +488,7 @@ def require(row: Row, outcome: Outcome) -> None:
     for name, other in project.state().tasks.items():
         if name != "a":
             assert ended_of(other) == row.ends_of.get(name, "DONE"), (name, other.detail, story)
-            assert row.fixes is None or row.fixes_of.get(name, 0) in (other.ci_fixes, -1), (name, story)
+            assert row.fixes is None or row.fixes_of.get(name, 0) in (other.counters.ci_fixes, -1), (name, story)
     asked = [e for e in project.find(ev.QuestionAsked) if e.task == "a"]
     assert bool(asked) == (row.blocked or bool(row.retry) if row.asks is None else row.asks), story
     at = -1

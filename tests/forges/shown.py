@@ -87,7 +87,7 @@ def train(scenes: Scenes) -> Mapping[str, str]:
     at, world = scenes.at, scenes.world
     world.hold, world.scripts = HELD, [(by_tree(FLAW, sec=at.speed.ci),)]
     with at.leading() as lead:
-        at.until(lambda state: all(state.tasks[name].merged for name in WORK))
+        at.until(lambda state: all(state.tasks[name].work.merged for name in WORK))
         world.somebody_pushes("main", "notes.md", message="Notes of the meeting")
         world.hold = 0
         lead.wait(60)

@@ -109,6 +109,21 @@ def test_older_releases_are_read_by_statuses_and_tasks(version: str) -> None:
     talk(table, speak)
 
 
+def test_a_page_given_as_a_path_is_told_with_its_host() -> None:
+    """D05: a commit status of an older release names no host."""
+    table: Table = {
+        "GET /version": Reply(200, {"version": "1.22.6"}),
+        f"GET R/commits/{SHA}/status": Reply(200, fixture("2-green-status.json")),
+    }
+
+    async def speak(forge: Forge, host: Host) -> None:
+        run = await forge.jobs((await forge.runs([SHA]))[0])
+        assert run.url == f"{host.url}/dev/app/actions/runs/2"
+        assert {job.url.startswith(f"{run.url}/jobs/") for job in run.jobs} == {True}
+
+    talk(table, speak)
+
+
 VERSIONS = [
     ("1.25.5", (1, 25), True),
     ("1.27.0+dev-12-gabc", (1, 27), True),

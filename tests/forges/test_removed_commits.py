@@ -66,8 +66,8 @@ def require_sound(outcome: Outcome, *, asked: int = 1) -> None:
     assert [one for one in told if not one.startswith((*was_done, *proved))] == []
     assert len(project.find(ev.QuestionAsked)) == asked, [e.text for e in project.find(ev.QuestionAsked)]
     assert len(project.find(ev.AttemptLaunched)) == outcome.scene.row.tasks
-    assert not any(task.ci_fixes for task in project.state().tasks.values())
-    assert project.state().refused == [] and broken(project.events(), Seen()) == []
+    assert not any(task.counters.ci_fixes for task in project.state().tasks.values())
+    assert project.state().log.refused == [] and broken(project.events(), Seen()) == []
 
 
 def test_the_status_has_a_line_for_the_branch_until_it_is_decided(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def require_sound_after_a_fix(outcome: Outcome) -> None:
     project = outcome.project
     assert lies(project.events(), outcome.scene.world, outcome.scene.row.needs) == []
     assert [e.task for e in project.find(ev.AttemptLaunched)].count("a") == 2
-    assert project.state().refused == [] and broken(project.events(), Seen()) == []
+    assert project.state().log.refused == [] and broken(project.events(), Seen()) == []
 
 
 # The red commit came with others in one push, so CI judges it again once the rest is pushed.
@@ -223,7 +223,7 @@ def test_where_only_a_fix_was_removed_the_revert_of_the_rest_is_offered(tmp_path
     assert ends(outcome).items() >= {"a": LEFT, "t2": "BLOCKED(dependency_failed)"}.items()
     assert {e.task for e in outcome.project.find(ev.CulpritFound)} <= {"a"}
     require_sound_after_a_fix(outcome)
-    first, asked = outcome.project.state().questions.values()
+    first, asked = outcome.project.state().inbox.questions.values()
     assert "a commit of a is gone, and an earlier one stays" in first.text and asked.answer is None
     assert (asked.task, asked.options[0]) == ("a", "revert it") and "before this run" not in outcome.detail()
 

@@ -37,7 +37,7 @@ def played(row: Row, folder: Path) -> Outcome:
     assert lies(outcome.project.events(), outcome.scene.world, row.needs) == []
     pushed = [(e.branch, e.commit) for e in outcome.project.find(ev.Pushed) if e.how == "pushed"]
     assert len(pushed) == len(set(pushed)), pushed
-    assert outcome.project.state().refused == []
+    assert outcome.project.state().log.refused == []
     if 'history = "rebase"' in row.more:
         assert merges_of(outcome.project, outcome.scene.world) == []
     require_bounded(outcome)
@@ -55,7 +55,7 @@ def ends(outcome: Outcome) -> dict[str, str]:
 
 def asked(outcome: Outcome, name: str = "a") -> Question:
     """The newest question about it that is open."""
-    found = [q for q in outcome.project.state().questions.values() if q.task == name and q.answer is None]
+    found = [q for q in outcome.project.state().inbox.questions.values() if q.task == name and q.answer is None]
     assert found, outcome.detail()
     return found[-1]
 
@@ -128,7 +128,7 @@ def test_after_a_leaked_key_the_revert_goes_out_and_the_halt_stays(tmp_path: Pat
     assert question.options == ("revert it", "leave it as it is") and "history: replace that key" in question.context
     outcome = played(LEAKS, tmp_path / "two")
     assert ends(outcome) == {"a": LEFT_OUT} and "a.txt" not in on_main(outcome), outcome.detail()
-    assert list(outcome.project.state().halted) == [""]
+    assert list(outcome.project.state().chains.halted) == [""]
 
 
 def test_a_halt_holds_a_revert_with_which_others_would_go(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_try_again_grants_new_fixes_and_the_question_is_answered_once(tmp_path: 
     """D06: as ganger retry does."""
     outcome = played(replace(ALONE, more="fixes = 2", then=("answer a try again",), attempts=ALONE.attempts), tmp_path)
     assert ends(outcome) == {"a": "DONE"}, outcome.detail()
-    question = next(q for q in outcome.project.state().questions.values() if q.kind == "escalated")
+    question = next(q for q in outcome.project.state().inbox.questions.values() if q.kind == "escalated")
     assert "already answered" in outcome.project.ganger("answer", question.id, "revert it").stderr
 
 
@@ -165,7 +165,7 @@ def test_left_as_it_is_the_task_waits_and_nothing_is_asked(tmp_path: Path) -> No
     """D06: a person may see to it by other ways."""
     outcome = played(replace(ALONE, then=("answer a leave it as it is",)), tmp_path)
     assert ends(outcome) == {"a": "ESCALATED"} and outcome.code == 4
-    assert all(q.answer for q in outcome.project.state().questions.values())
+    assert all(q.answer for q in outcome.project.state().inbox.questions.values())
 
 
 def test_what_was_reverted_by_hand_where_it_landed_is_left_out_without_a_request(tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_what_was_red_before_the_run_is_fixed_once_and_not_by_the_revert(tmp_pat
     outcome = played(BEFORE, tmp_path)
     assert ends(outcome) == {"a": LEFT_OUT, "t1": "DONE", "t2": "DONE"}, outcome.detail()
     tasks = outcome.project.state().tasks
-    assert sum(tasks[name].ci_fixes for name in ("t1", "t2")) == 1 and "a.txt" not in on_main(outcome)
+    assert sum(tasks[name].counters.ci_fixes for name in ("t1", "t2")) == 1 and "a.txt" not in on_main(outcome)
 
 
 def test_a_revert_on_a_branch_that_was_red_before_waits_for_the_branch(tmp_path: Path) -> None:

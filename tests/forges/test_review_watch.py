@@ -126,7 +126,9 @@ def test_what_was_sent_back_is_on_record_with_who_said_it_and_where(tmp_path: Pa
     assert reviewed.url in shown and "comment" in shown and "maintainer on the forge" in shown
     assert "Task `a` of run `r1`" in asked.said[0].body and "sent back here once" in asked.said[0].body
     now = project.state().tasks["a"]
-    assert (now.reworks, now.ci_fixes, now.attempts) == (0, 0, 2) and broken(project.events(), Seen()) == []
+    assert (now.counters.reworks, now.counters.ci_fixes, now.attempts) == (0, 0, 2) and broken(
+        project.events(), Seen()
+    ) == []
 
 
 @pytest.mark.slow

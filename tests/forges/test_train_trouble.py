@@ -36,7 +36,7 @@ def ends(outcome: Outcome) -> set[str]:
 def test_what_is_in_the_way_of_all_is_asked_once_and_nobody_pays(tmp_path: Path, name: str) -> None:
     """D06 D12 Z06: one question, and no worker is asked to mend what is none of its own."""
     outcome = play(CASES[name], tmp_path)
-    assert ends(outcome) == {OUT} and not any(t.ci_fixes for t in outcome.project.state().tasks.values())
+    assert ends(outcome) == {OUT} and not any(t.counters.ci_fixes for t in outcome.project.state().tasks.values())
     assert len(outcome.project.find(ev.QuestionAsked)) == 1
 
 

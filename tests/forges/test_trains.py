@@ -42,7 +42,7 @@ def test_one_that_nobody_mends_holds_up_the_others_who_pay_nothing(tmp_path: Pat
     assert lies(outcome.project.events(), outcome.scene.world, UNMENDED.needs) == []
     ends = {name: ended_of(task) for name, task in tasks.items()}
     assert ends.pop("t2") == "ESCALATED" and set(ends.values()) <= {"DONE", "BLOCKED(dependency_failed)"}, ends
-    assert not any(task.ci_fixes for task in tasks.values())
+    assert not any(task.counters.ci_fixes for task in tasks.values())
 
 
 def test_a_refused_merge_is_one_question_and_nobody_pays_for_it(tmp_path: Path) -> None:
@@ -53,7 +53,9 @@ def test_a_refused_merge_is_one_question_and_nobody_pays_for_it(tmp_path: Path) 
     assert ends == ["BLOCKED(external)", "BLOCKED(external)", "DONE"], ends
     asked = [e.text for e in outcome.project.find(ev.QuestionAsked)]
     assert len(asked) == 1 and 'set delivery.history = "rebase"' in asked[0], asked
-    assert not any(task.ci_fixes for task in tasks.values()) and {task.attempts for task in tasks.values()} == {1}
+    assert not any(task.counters.ci_fixes for task in tasks.values()) and {
+        task.attempts for task in tasks.values()
+    } == {1}
 
 
 def test_what_was_joined_before_the_setting_came_goes_out_straight(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ def test_three_tasks_wait_for_one_answer_about_one_workflow(tmp_path: Path, late
     asked, tasks = outcome.project.find(ev.QuestionAsked), outcome.project.state().tasks
     assert len(asked) == 1 and "ci.yml" in asked[0].text and "the commit's title" in asked[0].text
     assert {ended_of(task) for task in tasks.values()} == {"BLOCKED(external)"}
-    assert [task.ci_fixes for task in tasks.values()] == [0, 0, 0]
+    assert [task.counters.ci_fixes for task in tasks.values()] == [0, 0, 0]
     assert {e.signature for e in outcome.project.find(ev.AttemptFailed)} == {"environment:workflow unread"}
     assert len(outcome.project.find(ev.PushIntended)) <= 5
 

@@ -102,6 +102,6 @@ def any_fence(patch: pytest.MonkeyPatch) -> None:
     once = WorkerProtocol._once
 
     async def heard(self: WorkerProtocol, verb: str, fence: str, said: Any) -> Any:
-        return await once(self, verb, self._state.tasks[self._by_fence[fence]].token, said)
+        return await once(self, verb, self._state.tasks[self._by_fence[fence]].attempt.token, said)
 
     patch.setattr(WorkerProtocol, "_once", heard)

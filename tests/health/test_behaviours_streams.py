@@ -76,4 +76,4 @@ def test_a_stalled_session_goes_on_until_another_worker_begins_anew(
     assert "half.txt" in again["files"] and "continued" in again["prompt"]
     assert "half.txt" not in other["files"] and made.find(ev.WorkSaved)[-1].place in other["prompt"]
     now = made.state().tasks["a"]
-    assert (now.attempts, now.worker_attempts, now.stalls, now.respawns) == (3, 1, 2, 0)
+    assert (now.attempts, now.counters.worker_attempts, now.counters.stalls, now.counters.respawns) == (3, 1, 2, 0)

@@ -29,7 +29,7 @@ def after_a_death(folder: Path, when: str) -> tuple[Project, Book]:
 def means_a_stall(made: Project) -> bool:
     now = made.state().tasks["will_not_end"]
     failed = [(e.failure_class, e.counter) for e in made.find(ev.AttemptFailed)]
-    return failed == [("stalled", "stalls")] and (now.attempts, now.stalls, now.respawns) == (2, 1, 0)
+    return failed == [("stalled", "stalls")] and (now.attempts, now.counters.stalls, now.counters.respawns) == (2, 1, 0)
 
 
 @pytest.mark.brief(1)

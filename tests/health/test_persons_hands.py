@@ -49,7 +49,12 @@ def test_end_reassign_and_extend_reach_the_worker(tmp_path: Path) -> None:
     assert (tasks["ended"].status, tasks["ended"].block_reason) == (TaskStatus.BLOCKED, BlockReason.PAUSED)
     assert tasks["z"].block_reason is BlockReason.DEPENDENCY_FAILED
     given = tasks["given"]
-    assert (given.status, given.attempts, given.worker_attempts, given.respawns) == (TaskStatus.DONE, 2, 1, 0)
+    assert (given.status, given.attempts, given.counters.worker_attempts, given.counters.respawns) == (
+        TaskStatus.DONE,
+        2,
+        1,
+        0,
+    )
     assert "> look at x.py" in (made.folder.path / "prompts/given.2.md").read_text()
     assert not made.find(ev.AttemptFailed) and made.processes() == []
 

@@ -73,4 +73,4 @@ def test_a_token_of_an_attempt_that_is_over_opens_nothing(tmp_path: Path) -> Non
     said = json.loads((tmp_path / "said").read_text())
     assert said == {"heartbeat": 409, "report": 409, "escalate": 409, "messages": 409, "refused": ["late.json"]}
     assert not made.find(ev.WorkerReported) and not made.find(ev.QuestionAsked)
-    assert made.state().tasks["a"].summary == "did it myself"
+    assert made.state().tasks["a"].attempt.summary == "did it myself"

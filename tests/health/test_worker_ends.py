@@ -54,7 +54,8 @@ def test_a_checkpoint_and_exit_code_2_hand_the_task_on(tmp_path: Path) -> None:
     made = project(tmp_path, HAND_OVER, git=True)
     assert made.run() == 0
     now, told = made.state().tasks["a"], prompt(made, 2)
-    assert (now.attempts, now.worker_attempts, now.respawns, now.checkpoints) == (2, 1, 0, 1)
+    counters = now.counters
+    assert (now.attempts, counters.worker_attempts, counters.respawns, counters.checkpoints) == (2, 1, 0, 1)
     assert [e.attempt for e in made.find(ev.AttemptCheckpointed)] == [1] and not made.find(ev.AttemptFailed)
     assert "> Done:\n> - parser\n> Remaining:\n> - tests" in told and "> Last action: wrote parser" in told
     saved = made.find(ev.WorkSaved)[0].place
@@ -140,7 +141,7 @@ def test_an_answer_reaches_the_worker_that_waits_for_it(answered: Book) -> None:
 def test_who_ends_with_an_answered_question_leaves_no_second_one(answered: Book) -> None:
     """Z06: the next worker begins at once and has the answer; no counter pays, and nobody is asked again."""
     now = answered.state.tasks["leaves"]
-    assert (now.attempts, now.worker_attempts, now.respawns) == (2, 1, 0)
+    assert (now.attempts, now.counters.worker_attempts, now.counters.respawns) == (2, 1, 0)
     assert not answered.of("leaves", ev.AttemptFailed) and len(answered.of("leaves", ev.QuestionAsked)) == 1
     assert "> Answered: 8080" in prompt(answered.project, 2, "leaves")
 
@@ -177,7 +178,7 @@ def test_a_full_context_is_handed_on_between_two_tool_calls(tmp_path: Path) -> N
     assert [m.kind for m in made.find(ev.MessageLeft)] == ["checkpoint"]
     assert [e.verdict for e in made.find(ev.WorkerEnding)] == ["context"]
     assert book.at("a", ev.WorkerEnding) - book.at("a", ev.LimitWarned) > 2
-    assert (now.attempts, now.worker_attempts, now.checkpoints, now.continued) == (2, 1, 1, "")
+    assert (now.attempts, now.counters.worker_attempts, now.counters.checkpoints, now.agent.continued) == (2, 1, 1, "")
 
 
 def test_a_task_is_not_handed_on_for_ever(tmp_path: Path) -> None:

@@ -12,7 +12,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from ganger.contracts.faults import faults_of
 from ganger.contracts.state import State
 from ganger.core import events as ev
-from ganger.core.model.records import Budget, Policy, RunState, TaskSpec, TaskState
+from ganger.core.model.records import Budget, Policy, TaskSpec
+from ganger.core.model.run_state import RunState
+from ganger.core.model.task_state import TaskState
 from ganger.core.model.workers import Checkpoint
 from ganger.core.state.apply import apply
 from ganger.core.state.projection import state_text
@@ -30,14 +32,15 @@ COUNTERS = ("worker_attempts", "format_retries", "respawns", "transient_retries"
 
 def kept(state: RunState) -> dict[str, object]:
     """Everything but the journal's own marks; heaps as what they offer."""
-    aside = {"last_seq", "last_at", "refused", "ready", "window_ready"}
-    values = {one.name: getattr(state, one.name) for one in fields(state) if one.name not in aside}
-    return values | {"ready": offered(state, state.ready), "window_ready": offered(state, state.window_ready)}
+    values = {one.name: getattr(state, one.name) for one in fields(state) if one.name != "log"}
+    bare = {"index": replace(state.index, ready=[]), "windows": replace(state.windows, ready=[])}
+    offers = {"ready": offered(state, state.index.ready), "window_ready": offered(state, state.windows.ready)}
+    return values | bare | offers
 
 
 def offered(state: RunState, heap: list[int]) -> set[str]:
-    names = {state.by_rank[rank] for rank in heap}
-    return {name for name in names if state.tasks[name].status is P and not state.unmet[name]}
+    names = {state.index.by_rank[rank] for rank in heap}
+    return {name for name in names if state.tasks[name].status is P and not state.index.unmet[name]}
 
 
 class CoreMachine(RuleBasedStateMachine):
@@ -50,10 +53,10 @@ class CoreMachine(RuleBasedStateMachine):
 
     def happens(self, event: ev.Event) -> None:
         self.seq += 1
-        before, refused = copy.deepcopy(kept(self.state)), len(self.state.refused)
+        before, refused = copy.deepcopy(kept(self.state)), len(self.state.log.refused)
         apply(self.state, ev.Recorded(self.seq, f"2026-01-01T00:{self.seq // 60 % 60:02}:{self.seq % 60:02}Z", event))
-        assert self.state.last_seq == self.seq
-        if len(self.state.refused) > refused:
+        assert self.state.log.last_seq == self.seq
+        if len(self.state.log.refused) > refused:
             assert kept(self.state) == before, f"{event} was refused and changed something"
 
     def now(self, task: str) -> TaskState:
@@ -63,18 +66,18 @@ class CoreMachine(RuleBasedStateMachine):
     def begin(self, schedule: HealSchedule) -> None:
         policy = Policy(heal_schedule=schedule, concurrency=2)
         self.happens(ev.RunStarted("run", "digest", policy, SPECS))
-        self.happens(ev.LeadStarted(1, policy, fence=1, healer="healer"))
+        self.happens(ev.LeadStarted(1, policy=policy, fence=1, healer="healer"))
 
     # --- the run --------------------------------------------------------------------------------------------------
 
     @rule(schedule=st.sampled_from(HealSchedule), again=st.booleans())
     def lead(self, schedule: HealSchedule, again: bool) -> None:
         policy = Policy(heal_schedule=schedule)
-        self.happens(ev.RunStarted("run", "digest", policy, SPECS) if again else ev.LeadStarted(2, policy))
+        self.happens(ev.RunStarted("run", "digest", policy, SPECS) if again else ev.LeadStarted(2, policy=policy))
 
     @rule(tasks=SOME, off=OFF, closes=st.booleans())
     def window(self, tasks: tuple[str, ...], off: int, closes: bool) -> None:
-        index = self.state.windows_opened + off
+        index = self.state.windows.opened + off
         if closes:
             self.happens(ev.WindowClosed(index, 0, 0, 0, 0.0, 2))
         else:
@@ -89,7 +92,7 @@ class CoreMachine(RuleBasedStateMachine):
             ev.StopRequested(word),
             ev.QuestionAsked(word, task, "crash", "what now?"),
             ev.QuestionAnswered(word, "go on"),
-            ev.CommandTaken(self.state.commands_taken + 1, "pause", "paused"),
+            ev.CommandTaken(self.state.lead.commands_taken + 1, "pause", "paused"),
             ev.AccountPaused(word, 1e9, "quota"),
             ev.RunFinished(status, "reason" if status is RunStatus.ABORTED else None, {}),
         )
@@ -176,12 +179,12 @@ class CoreMachine(RuleBasedStateMachine):
 
     @rule(off=OFF, failed=SOME)
     def heal(self, off: int, failed: tuple[str, ...]) -> None:
-        number = len(self.state.heal_rounds) + 1 + off
+        number = len(self.state.healing.rounds) + 1 + off
         self.happens(ev.HealStarted(number, 1, failed, failed, "healer", "log", f"h{number}"))
 
     @rule(off=OFF, kind=st.integers(0, 4), tasks=SOME, name=WORD)
     def healer_says(self, off: int, kind: int, tasks: tuple[str, ...], name: str) -> None:
-        number = len(self.state.heal_rounds) + off
+        number = len(self.state.healing.rounds) + off
         steps: tuple[ev.Event, ...] = (
             ev.HealRefused(number, "NO_SENTINEL", "none"),
             ev.PatchApplied(name, number, "contract_hint", "append", tasks, timeout_sec=60.0),
@@ -203,25 +206,28 @@ class CoreMachine(RuleBasedStateMachine):
         if not state.specs:
             return
         status = {name: task.status for name, task in state.tasks.items()}
-        assert state.counts == {s: sum(1 for v in status.values() if v is s) for s in TaskStatus}
-        assert state.running == {name for name, v in status.items() if v is R}
-        assert state.pulled == {n for n in state.running if (w := state.tasks[n].worker) is not None and w.pulled}
-        assert state.busy_files == {f: name for name in state.running for f in state.specs[name].writes}
+        assert state.index.counts == {s: sum(1 for v in status.values() if v is s) for s in TaskStatus}
+        assert state.index.running == {name for name, v in status.items() if v is R}
+        assert state.index.pulled == {
+            n for n in state.index.running if (w := state.tasks[n].worker) is not None and w.pulled
+        }
+        assert state.index.busy_files == {f: name for name in state.index.running for f in state.specs[name].writes}
         for name, spec in state.specs.items():
-            assert state.unmet[name] == sum(1 for need in set(spec.depends_on) if status[need] is not D)
-        startable = {name for name, v in status.items() if v is P and not state.unmet[name]}
-        assert offered(state, state.ready) == startable
-        assert offered(state, state.window_ready) >= startable & state.window_open
-        held = {(by, name) for by, names in state.held.items() for name in names}
-        assert held == {(task.held_by, name) for name, task in state.tasks.items() if task.held_by}
+            assert state.index.unmet[name] == sum(1 for need in set(spec.depends_on) if status[need] is not D)
+        startable = {name for name, v in status.items() if v is P and not state.index.unmet[name]}
+        assert offered(state, state.index.ready) == startable
+        assert offered(state, state.windows.ready) >= startable & state.windows.open
+        held = {(by, name) for by, names in state.index.held.items() for name in names}
+        assert held == {(task.waits_for_canary, name) for name, task in state.tasks.items() if task.waits_for_canary}
 
     @invariant()
     def counters_count(self) -> None:
         for task in self.state.tasks.values():
-            assert all(getattr(task, name) >= 0 for name in (*COUNTERS, "attempts", "granted", "healer_attempts"))
-            assert task.worker_attempts <= task.attempts
-            assert task.status is not D or task.verified_attempt == task.attempts
-        assert self.state.spent.reserved_usd >= -1e-9
+            assert all(getattr(task.counters, name) >= 0 for name in (*COUNTERS, "granted", "healer_attempts"))
+            assert task.attempts >= 0
+            assert task.counters.worker_attempts <= task.attempts
+            assert task.status is not D or task.verification.passed_attempt == task.attempts
+        assert self.state.money.spent.reserved_usd >= -1e-9
 
     @invariant()
     def projection_is_valid(self) -> None:

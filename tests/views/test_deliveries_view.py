@@ -10,7 +10,8 @@ import pytest
 from ganger.core import events as ev
 from ganger.core.model.ci import Ci, JobFact, RunFact, Word
 from ganger.core.model.ledger import Milestone, RepoRules
-from ganger.core.model.records import Policy, RunState, TaskSpec
+from ganger.core.model.records import Policy, TaskSpec
+from ganger.core.model.run_state import RunState
 from ganger.core.state.apply import apply
 from ganger.core.times import stamp
 from ganger.core.vocabulary import BlockReason, HealSchedule, TaskStatus
@@ -34,14 +35,14 @@ class Way:
         self.state = RunState()
         specs = (TaskSpec("a", repo="lib", timeout_sec=300), TaskSpec("b", repo="app"))
         self.record(ev.RunStarted("r1", "digest", OFF, specs))
-        self.record(ev.LeadStarted(1, OFF, mode="local-git", repos=(LIB, APP)))
+        self.record(ev.LeadStarted(1, policy=OFF, mode="local-git", repos=(LIB, APP)))
         self.record(ev.AttemptStarted("a", 1, "t1", "coder", "first", "logs/x", "work"))
 
     def record(self, *events: ev.Event) -> None:
         for event in events:
-            seq = self.state.last_seq + 1
+            seq = self.state.log.last_seq + 1
             apply(self.state, ev.Recorded(seq, stamp(BEGUN + seq), event))
-        assert self.state.refused == []
+        assert self.state.log.refused == []
 
     def pushed(self) -> Way:
         self.record(ev.PushIntended("a", 1, "lib", "main", SHA, "c" * 40), ev.Pushed("a", 1, SHA, "main"))
@@ -54,7 +55,7 @@ class Way:
         return self
 
     def after(self, sec: float) -> str:
-        return stamp(BEGUN + self.state.last_seq + sec)
+        return stamp(BEGUN + self.state.log.last_seq + sec)
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ from ganger.core import events as ev
 from ganger.core.events import delivery as ci_ev
 from ganger.core.model.ci import Ci, JobFact, RunFact, Word
 from ganger.core.model.ledger import RepoRules
-from ganger.core.model.records import Policy, RunState, TaskSpec
+from ganger.core.model.records import Policy, TaskSpec
+from ganger.core.model.run_state import RunState
 from ganger.core.state.apply import apply
 from ganger.core.times import stamp
 from ganger.core.vocabulary import HealSchedule
@@ -32,14 +33,16 @@ class Told:
     def __init__(self) -> None:
         self.state = RunState()
         specs = (TaskSpec("units", repo="lib"), TaskSpec("app"))
-        self.record(ev.RunStarted("r1", "digest", OFF, specs), ev.LeadStarted(1, OFF, mode="local-git", repos=(RULES,)))
+        self.record(
+            ev.RunStarted("r1", "digest", OFF, specs), ev.LeadStarted(1, policy=OFF, mode="local-git", repos=(RULES,))
+        )
         self.record(ev.AttemptStarted("units", 1, "t1", "coder", "first", "logs/x", "work"))
 
     def record(self, *events: object) -> None:
         for event in events:
-            seq = self.state.last_seq + 1
+            seq = self.state.log.last_seq + 1
             apply(self.state, ev.Recorded(seq, stamp(1_767_225_600.0 + seq), event))  # type: ignore[arg-type]
-        assert self.state.refused == []
+        assert self.state.log.refused == []
 
     def push(self, sha: str) -> None:
         self.record(ci_ev.PushIntended("units", 1, "lib", "main", sha, "c" * 40))

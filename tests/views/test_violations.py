@@ -13,7 +13,8 @@ from ganger.core.failures.classes import failure
 from ganger.core.failures.retries import Then, after_failure
 from ganger.core.model.ci import Ci, CiRules, JobFact, RunFact, Word, judge
 from ganger.core.model.ledger import CI, MIRRORED, PUSHED, VERIFIED, Milestone, RepoRules
-from ganger.core.model.records import Policy, RunState, TaskSpec
+from ganger.core.model.records import Policy, TaskSpec
+from ganger.core.model.run_state import RunState
 from ganger.core.prompts.parts import SPAWN_BOUND, Part, joined
 from ganger.core.prompts.tokens import estimate
 from ganger.core.state.apply import apply
@@ -36,7 +37,9 @@ class Chain:
     def __init__(self, *started: str) -> None:
         self.state = RunState()
         specs = (TaskSpec("lib-1", repo="lib"), TaskSpec("lib-2", repo="lib"), TaskSpec("app-1", repo="app"))
-        self.tell(ev.RunStarted("r1", "digest", OFF, specs), ev.LeadStarted(1, OFF, mode="local-git", repos=(LIB, APP)))
+        self.tell(
+            ev.RunStarted("r1", "digest", OFF, specs), ev.LeadStarted(1, policy=OFF, mode="local-git", repos=(LIB, APP))
+        )
         for name in started:
             self.tell(self.start(name))
 
@@ -46,13 +49,13 @@ class Chain:
 
     def tell(self, *events: ev.Event) -> None:
         for event in events:
-            apply(self.state, ev.Recorded(self.state.last_seq + 1, "2026-01-01T00:00:00Z", event))
+            apply(self.state, ev.Recorded(self.state.log.last_seq + 1, "2026-01-01T00:00:00Z", event))
 
     def refuses(self, *events: ev.Event) -> str:
         """By which name, where it does."""
-        before = len(self.state.refused)
+        before = len(self.state.log.refused)
         self.tell(*events)
-        told = self.state.refused[before:]
+        told = self.state.log.refused[before:]
         assert len(told) <= 1
         return named(told[0].partition(": ")[2]) if told else "nothing"
 
@@ -83,7 +86,7 @@ def awaiting_list() -> str:
     chain = Chain("lib-1").pushed()
     now = chain.state.tasks["lib-1"]
     assert now.status is TaskStatus.RUNNING and now.delivery is not None
-    assert now.delivery.milestone is Milestone.PUSHED_TO_CI and chain.state.delivering == {"lib-1"} and now.locked
+    assert now.delivery.milestone is Milestone.PUSHED_TO_CI and chain.state.index.delivering == {"lib-1"} and now.locked
     return ""
 
 
@@ -118,7 +121,7 @@ def old_runs() -> str:
 
 def all_at_once() -> str:
     chain = Chain("lib-1").pushed()
-    assert "app-1" not in chain.state.running
+    assert "app-1" not in chain.state.index.running
     chain.refuses(chain.start("app-1"))
     chain.tell(ev.ChainHalted("app", "lib-1", "a key is out"))
     return chain.refuses(chain.start("app-1"))
@@ -204,4 +207,4 @@ def test_with_proof_the_next_in_the_chain_may_start() -> None:
     chain = Chain("lib-1").merged().pushed().seen()
     chain.tell(ev.CiJudged("lib-1", 1, SHA, "green", "all jobs"), ev.MirrorProved("lib-1", 1, SHA, "mirror"), DONE)
     chain.tell(chain.start("app-1"))
-    assert chain.state.refused == [] and "app-1" in chain.state.running
+    assert chain.state.log.refused == [] and "app-1" in chain.state.index.running

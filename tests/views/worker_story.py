@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ganger.core import events as ev
-from ganger.core.model.records import Policy, RunState, TaskSpec
+from ganger.core.model.records import Policy, TaskSpec
+from ganger.core.model.run_state import RunState
 from ganger.core.state.apply import apply
 from ganger.core.times import stamp
 from ganger.core.vocabulary import HealSchedule, TaskStatus
@@ -21,13 +22,13 @@ class Story:
         self.state, self.seq = RunState(), 0
         self.record(ev.RunStarted("r1", "digest", OFF, specs))
         accounts = {"worker": "work"}
-        self.record(ev.LeadStarted(1, OFF, accounts=accounts, mode=mode, pull_roles=pull_roles))
+        self.record(ev.LeadStarted(1, policy=OFF, accounts=accounts, mode=mode, pull_roles=pull_roles))
 
     def record(self, *events: ev.Event, sec: float = 0.0) -> None:
         for event in events:
             self.seq += 1
             apply(self.state, ev.Recorded(self.seq, stamp(BEGAN + sec), event))
-        assert self.state.refused == []
+        assert self.state.log.refused == []
 
     def start(self, name: str, worker: str = "", sec: float = 0.0) -> None:
         number = self.state.tasks[name].attempts + 1
@@ -53,7 +54,7 @@ class Story:
         self.record(ev.TaskSettled(name, TaskStatus.DONE, "verified by check"))
 
     def ask(self, name: str, text: str = "Which port?", **more: object) -> None:
-        number = len(self.state.questions) + 1
+        number = len(self.state.inbox.questions) + 1
         attempt = self.state.tasks[name].attempts
         asked = ev.QuestionAsked(f"q-{number}", name, "ambiguous_spec", text, attempt, f"r{number}", **more)  # type: ignore[arg-type]
         self.record(asked)

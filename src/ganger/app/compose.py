@@ -43,7 +43,8 @@ from ganger.contracts.parser import parse_heal
 from ganger.core.control.reconcile import ContentDigest, Difference, compare, reconcile
 from ganger.core.events import Recorded, RunStarted
 from ganger.core.masking import NOTHING, Masker
-from ganger.core.model.records import RunState, TaskSpec
+from ganger.core.model.records import TaskSpec
+from ganger.core.model.run_state import RunState
 from ganger.core.model.workers import PULL
 from ganger.core.money.pricing import Price
 from ganger.core.names import file_stem, repo_store, shared_folder
@@ -154,7 +155,7 @@ def open_lead(project: Project, checked: Checked, options: RunOptions) -> Iterat
             tools = _tools(project, checked, folder, journal, agents, contents)
             lead = Lead(tools, order, grace_sec=project.config.policy.grace_sec)
             yield lead
-            if lead.state.finished and not lead.state.running:
+            if lead.state.finished and not lead.state.index.running:
                 remove_address(folder.path)
     finally:
         store.close()
@@ -220,7 +221,7 @@ def _tools(
         health=HealthPolicy(**config.health.model_dump(exclude={"look_sec"})),
         look_every_sec=config.health.look_sec,
         remind_sec=config.inbox.remind_sec,
-        notices=notices_of(project, checked.manifest.run_id, folder.path, after_seq=journal.state.last_seq),
+        notices=notices_of(project, checked.manifest.run_id, folder.path, after_seq=journal.state.log.last_seq),
         tell_protocol=config.worker.tell,
         badges=WorkerTokens.of(folder.path / WORKER_KEY) if config.worker.listen else None,
         endpoint=endpoint_of(project, folder, sandbox) if config.worker.listen else None,
@@ -443,9 +444,9 @@ def difference_of(project: Project, checked: Checked, state: RunState, folder: R
 def _compared(checked: Checked, state: RunState, contents: Contents) -> Compared:
     now = contents.of(checked.specs)
     contents.save()
-    if not state.last_seq:
+    if not state.log.last_seq:
         return Compared(now, None)
-    last = datetime.fromisoformat(state.last_at).timestamp()
+    last = datetime.fromisoformat(state.log.last_at).timestamp()
     return Compared(now, compare(state, checked.digest, checked.specs, now, edited=contents.edited_after(last)))
 
 
@@ -461,7 +462,9 @@ class Compared:
         return {
             name: digest.text
             for name, digest in self.contents.items()
-            if name in state.tasks and not state.tasks[name].attempts and state.contents.get(name) != digest.text
+            if name in state.tasks
+            and not state.tasks[name].attempts
+            and state.manifest.contents.get(name) != digest.text
         }
 
 
@@ -485,7 +488,7 @@ def _order(
         version=__version__,
         only=options.only,
         max_tasks=options.max_tasks,
-        contents=() if state.last_seq else tuple(compared.contents[spec.id].text for spec in checked.specs),
+        contents=() if state.log.last_seq else tuple(compared.contents[spec.id].text for spec in checked.specs),
         fence=fence,
         budget=budget_of(project),
         limits=limits_of(project),
@@ -501,7 +504,7 @@ def _order(
             name for name, role in project.config.roles.items() if _edits_in_place(project.config.agents[role.agent])
         ),
         reconcile=_reconcile(compared, checked, options),
-        seen=compared.seen(state) if state.last_seq else {},
+        seen=compared.seen(state) if state.log.last_seq else {},
         waits=options.waits,
     )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from ganger.core.control.commands import act, was_refused
 from ganger.core.events import CommandTaken
-from ganger.core.model.records import RunState
+from ganger.core.model.run_state import RunState
 from ganger.core.times import stamp
 from ganger.engine.lead_lock import is_led
 from ganger.local.procfs import living_since as start_ticks
@@ -55,12 +55,12 @@ def tell(folder: RunFolder, state: RunState, kind: str, data: Mapping[str, objec
         number = store.send(stamp(time.time()), kind, data)
     finally:
         store.close()
-    led, outcome = _wait(folder, state.last_seq, number, wait_sec)
+    led, outcome = _wait(folder, state.log.last_seq, number, wait_sec)
     return Told(state.run_id, kind, number, led, outcome)
 
 
 def _refusal(state: RunState, kind: str, data: Mapping[str, object]) -> str:
-    probe = Command(state.commands_taken + 1, "", kind, data)
+    probe = Command(state.lead.commands_taken + 1, "", kind, data)
     taken = act(replace(state, finished=False), probe, time.time())
     outcome = next((event.outcome for event in taken if isinstance(event, CommandTaken)), "")
     return outcome if was_refused(outcome) else ""
@@ -87,10 +87,13 @@ def _wait(folder: RunFolder, since: int, number: int, wait_sec: float) -> tuple[
 
 def current_lead(state: RunState) -> int:
     """The number of the lead that a command for the running lead is meant for; a later lead ignores it."""
-    return state.leads + 1 if state.finished else state.leads
+    return state.lead.count + 1 if state.finished else state.lead.count
 
 
 def still_working(state: RunState) -> list[str]:
     """Tasks whose agents still run although no process leads the run."""
-    launched = [(name, state.tasks[name].launched) for name in sorted(state.running, key=state.rank.__getitem__)]
+    launched = [
+        (name, state.tasks[name].attempt.launched)
+        for name in sorted(state.index.running, key=state.index.rank.__getitem__)
+    ]
     return [name for name, process in launched if process is not None and start_ticks(process[0]) == process[1]]

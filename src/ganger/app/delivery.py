@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from ganger.config import DeliverySection, Project, environment
 from ganger.core.masking import NOTHING, Masker
 from ganger.core.model.ledger import CI, MIRRORED, PUSHED, RepoRules, completion_in, style_in
-from ganger.core.model.records import RunState, TaskSpec
+from ganger.core.model.records import TaskSpec
+from ganger.core.model.run_state import RunState
 from ganger.core.names import repo_place, repo_store
 from ganger.engine.resources.delivery_target import DeliveryTarget
 from ganger.errors import ForgeDenied, GangerError
@@ -295,7 +296,7 @@ class DeliveryParts:
             timeout_sec=section.ci_sec,
             output_limit_bytes=int(self.project.config.policy.output_limit_mb * 1024 * 1024),
             can_rerun=section.reruns,
-            halted=lambda: self.state.stopping,
+            halted=lambda: self.state.lead.stopping,
         )
         return CommandForge(ci, launcher, repository, walls)
 

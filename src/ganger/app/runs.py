@@ -11,7 +11,7 @@ from pathlib import Path
 from ganger.app.run_places import place_of, runs_of
 from ganger.config import Project
 from ganger.core.events import Recorded
-from ganger.core.model.records import RunState
+from ganger.core.model.run_state import RunState
 from ganger.core.state.apply import apply
 from ganger.errors import NotFoundError
 from ganger.local.procfs import is_there

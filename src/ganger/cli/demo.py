@@ -72,7 +72,7 @@ def _say(text: str, as_json: bool) -> None:
 
 
 def _report(root: Path, state: object, *, kept: bool, as_json: bool) -> int:
-    from ganger.core.model.records import RunState
+    from ganger.core.model.run_state import RunState
     from ganger.core.times import seconds_between
     from ganger.core.vocabulary import TaskStatus
     from ganger.demo.project import EXPECTED, changed_files, merged, merged_files
@@ -89,9 +89,11 @@ def _report(root: Path, state: object, *, kept: bool, as_json: bool) -> int:
         wrong.append(f"the checkout was touched: {', '.join(changed_files(root)[:5])}")
     if "ledger/money.py" in files or len(commits) != sum(s is TaskStatus.DONE for s in EXPECTED.values()):
         wrong.append(f"{len(commits)} commits on {', '.join(files)}")
-    if len(state.heal_rounds) != 2 or len(state.patches) != 1:
-        wrong.append(f"{len(state.heal_rounds)} heal rounds and {len(state.patches)} patches, expected 2 and 1")
-    if not state.tasks["transfer"].continued:
+    if len(state.healing.rounds) != 2 or len(state.healing.patches) != 1:
+        wrong.append(
+            f"{len(state.healing.rounds)} heal rounds and {len(state.healing.patches)} patches, expected 2 and 1"
+        )
+    if not state.tasks["transfer"].agent.continued:
         wrong.append("transfer did not go on with its session after the limit")
     if as_json:
         print_json("demo", demo="fleet", folder=str(root), ok=not wrong, wrong=wrong)
@@ -100,7 +102,7 @@ def _report(root: Path, state: object, *, kept: bool, as_json: bool) -> int:
     click.echo(f"\nWhat happened ({took}, $0.00): {counts_line(state)}")
     for name in EXPECTED:
         task = state.tasks[name]
-        said = task.summary if task.status == "DONE" else task.detail
+        said = task.attempt.summary if task.status == "DONE" else task.detail
         click.echo(f"  {GLYPHS[task.status]} {task.status.value:<9} {name:<13} {said[:86]}")
     click.echo("\n  Each verified again on the merged head; one commit per task on the branch ganger/demo:")
     for line in commits:
@@ -154,7 +156,7 @@ def _play_delivery(root: Path, *, kept: bool, as_json: bool) -> int:
 
 
 def _report_delivery(office: Path, state: object, wrong: list[str], waited: float, *, kept: bool) -> int:
-    from ganger.core.model.records import RunState
+    from ganger.core.model.run_state import RunState
     from ganger.core.times import seconds_between
     from ganger.views.run.board import counts_line, shown_duration
     from ganger.views.run.deliveries import delivered, ledger_lines

@@ -21,7 +21,7 @@ from ganger.cli.shell.options import (
 )
 
 if TYPE_CHECKING:
-    from ganger.core.model.records import RunState
+    from ganger.core.model.run_state import RunState
     from ganger.local.run_folder import RunFolder
     from ganger.views.run.hosts import HostRow
     from ganger.views.run.registry import AccountRow, WorkerRow
@@ -61,8 +61,11 @@ def command(project: Path | None, run_id: str | None, as_json: bool) -> int:
     )
     _echo_delivery(folder, state)
     if state.mode != "direct":
-        merged = sum(bool(task.merged) for task in state.tasks.values())
-        click.echo(f"  merged {merged}" + (f", branch at {state.heads[''][:12]}" if state.heads.get("") else ""))
+        merged = sum(bool(task.work.merged) for task in state.tasks.values())
+        click.echo(
+            f"  merged {merged}"
+            + (f", branch at {state.branches.heads[''][:12]}" if state.branches.heads.get("") else "")
+        )
     from ganger.app.runs import size_of
 
     kept = f", kept in {folder.path}" if folder.shown is not None else ""
@@ -94,11 +97,11 @@ def _print_document(
         "status", run_id=state.run_id, led=led, run_status=state.status.value, abort_reason=state.abort_reason,
         counts=counts(state), total=len(state.tasks), started_at=state.started_at or None,
         finished_at=state.finished_at or None, folder=str(folder.known_as), kept=str(folder.path), open_tasks=open_rows,
-        awaits_review=awaiting(state), paused=state.paused, spent=spending(state),
+        awaits_review=awaiting(state), paused=state.lead.paused, spent=spending(state),
         open_questions=len(open_questions(state)),
-        heal_rounds=len(state.heal_rounds), keeper=keeper_pid(folder), mode=state.mode,
-        merged=sum(bool(task.merged) for task in state.tasks.values()), head=state.heads.get(""),
-        landed=state.landed.get(""), disk_bytes=size_of(folder.path),
+        heal_rounds=len(state.healing.rounds), keeper=keeper_pid(folder), mode=state.mode,
+        merged=sum(bool(task.work.merged) for task in state.tasks.values()), head=state.branches.heads.get(""),
+        landed=state.branches.landed.get(""), disk_bytes=size_of(folder.path),
         workers=[row.as_json() for row in workers], accounts=[row.as_json() for row in accounts],
         hosts=[row.as_json() for row in hosts], removals=[row.as_json() for row in removals(state)],
         deliveries=[row.as_json() for row in delivery_rows(state, stamp(time.time()))],
@@ -118,7 +121,7 @@ def _echo_summary(state: RunState, *, led: bool) -> None:
     if line := awaited_line(state):
         who = "the run" if led else "ganger run --wait"
         click.echo(f"  {printable(line)}; {who} continues by itself when it comes")
-    if state.paused:
+    if state.lead.paused:
         click.echo("  paused; nothing new starts until: ganger resume")
     if asked := open_questions(state):
         click.echo(f"  {counted(len(asked), 'open question')}: ganger inbox")
@@ -137,7 +140,7 @@ def _echo_rows(state: RunState, workers: list[WorkerRow], waits: list[str]) -> N
     for line in waits:
         click.echo(f"  {one_line(line)}")
     for status in NEEDS_FIRST[:3]:
-        for name in [n for n in state.by_rank if state.tasks[n].status is status][:_MOST_ROWS]:
+        for name in [n for n in state.index.by_rank if state.tasks[n].status is status][:_MOST_ROWS]:
             row = task_row(state, name)
             click.echo(f"  {GLYPHS[status]} {status.value:<9} {name}  {printable(row.detail or row.step)}")
     now, running = stamp(time.time()), TaskStatus.RUNNING

@@ -19,7 +19,7 @@ from ganger.cli.shell.options import (
 )
 
 if TYPE_CHECKING:
-    from ganger.core.model.records import RunState
+    from ganger.core.model.run_state import RunState
 
 
 @click.command("workers")
@@ -55,7 +55,7 @@ def command(past: bool, project: Path | None, run_id: str | None, as_json: bool)
         )  # fmt: skip
         return 0
     click.echo(f"run {state.run_id}: {_heading(state)}")
-    if state.running and not led:
+    if state.index.running and not led:
         click.echo("  no process leads this run now: the workers go on, and ganger run adopts them")
     now = stamp(time.time())
     for row in rows:
@@ -74,8 +74,8 @@ def _heading(state: RunState) -> str:
     """Who works, and what goes on or waits without a worker."""
     from ganger.views.run.board import open_questions
 
-    found = [f"{counted(len(state.running - state.delivering), 'worker')} at work"]
-    if on_their_way := len(state.running & state.delivering):
+    found = [f"{counted(len(state.index.running - state.index.delivering), 'worker')} at work"]
+    if on_their_way := len(state.index.running & state.index.delivering):
         found.append(f"{counted(on_their_way, 'change')} on the way without a worker: ganger status")
     if asked := open_questions(state):
         found.append(f"{counted(len(asked), 'open question')}: ganger inbox")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 
+from ganger.core.model.counters import LIMITS
 from ganger.core.verify.commands import DEFAULT_DENY
 
 
@@ -31,7 +32,7 @@ class Section(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
-class PolicySection(Section):
+class _PolicySection(Section):
     heal_schedule: Literal["auto", "off", "task", "batch", "epoch"] = Field(
         default="auto", description="when healing runs"
     )
@@ -49,39 +50,26 @@ class PolicySection(Section):
     signature_repeat_limit: int = Field(
         default=2, ge=1, description="same failure after healing before a task escalates"
     )
-    format_retries: int = Field(
-        default=1, ge=0, description="retries for an answer that does not match its contract; outside all budgets"
-    )
-    respawns: int = Field(default=1, ge=0, description="retries after a crash; outside all budgets")
-    transient_retries: int = Field(
-        default=3, ge=0, description="retries after transient failures, 5 s to 60 s apart; outside all budgets"
-    )
     quota_wait_sec: float = Field(
         default=300, gt=0, description="how long an account pauses after a quota or rate limit without a stated end"
-    )
-    merge_retries: int = Field(
-        default=2, ge=0, description="fresh attempts on the new head after a merge conflict; outside all budgets"
-    )
-    no_change_retries: int = Field(
-        default=1, ge=0, description="retries when an agent is done but changed nothing; outside all budgets"
-    )
-    rework_rounds: int = Field(
-        default=2,
-        ge=0,
-        description="how often a reviewing agent may send a change back before you decide; "
-        "your own ganger rework is never counted",
-    )
-    stall_restarts: int = Field(
-        default=2, ge=0, description="restarts of a stalled worker before another one gets its task"
-    )
-    checkpoints: int = Field(
-        default=10, ge=0, description="how often a task may be handed over because its worker's context was full"
     )
     quota_spread_sec: float = Field(
         default=20, ge=0, description="period over which an account's workers restart once its quota is back"
     )
     output_limit_mb: float = Field(default=512, gt=0, description="an agent that prints more is stopped")
     grace_sec: float = Field(default=5, ge=0, description="time between SIGTERM and SIGKILL")
+
+
+if TYPE_CHECKING:
+
+    class PolicySection(_PolicySection): ...
+else:
+    # The limits of the counters are fields too, as their table has them.
+    PolicySection = create_model(
+        "PolicySection",
+        __base__=_PolicySection,
+        **{row.name: (int, Field(default=row.default, ge=0, description=row.description)) for row in LIMITS.values()},
+    )
 
 
 class BudgetSection(Section):

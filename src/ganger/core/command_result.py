@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ganger.core import events as ev
-from ganger.core.model.records import RunState
+from ganger.core.model.run_state import RunState
 
 _LONGEST_TEXT = 20_000
 

@@ -19,7 +19,8 @@ from ganger.core.control.commands import SETTINGS, Refusal, read_setting
 from ganger.core.failures.classes import Failure, known_class
 from ganger.core.failures.retries import Then, after_failure
 from ganger.core.healing.policy import healing_on
-from ganger.core.model.records import Budget, Policy, RunState
+from ganger.core.model.records import Budget, Policy
+from ganger.core.model.run_state import RunState
 from ganger.core.names import healer_log
 from ganger.core.scheduling.windows import (
     CloseWindow,
@@ -303,7 +304,7 @@ class _Replay:
             return
         failed = Failure(cls, event.signature, event.detail)
         spec, policy = self.state.specs[event.task], self.state.policy
-        asked = [q for q in self.state.questions.values() if q.task == event.task and q.attempt == event.attempt]
+        asked = [q for q in self.state.inbox.questions.values() if q.task == event.task and q.attempt == event.attempt]
         asks = any(question.answer is None for question in asked)
         fixes = rules_of(self.state, event.task).fixes
         chosen = after_failure(spec, task, policy, failed, healing=healing_on(self.state), asks=asks, fixes=fixes)
@@ -313,11 +314,11 @@ class _Replay:
         self.expected[event.task] = _QUEUE if again else _settled(chosen.status, chosen.block_reason, final=final)
 
     def _apply(self, row: ev.Recorded) -> None:
-        before = len(self.state.refused)
+        before = len(self.state.log.refused)
         apply(self.state, row)
-        if len(self.state.refused) > before:
+        if len(self.state.log.refused) > before:
             name = ev.type_name(row.event)
-            problem = self.state.refused[-1].partition(": ")[2]
+            problem = self.state.log.refused[-1].partition(": ")[2]
             self._compare(row, name, _Move("apply", ("take it",)), _Move("apply", (f"refuse it: {problem}",)))
 
     def _compare(self, row: ev.Recorded, about: str, made: _Move, today: _Move) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ganger.core import events as ev
-from ganger.core.model.records import RunState
+from ganger.core.model.run_state import RunState
 from ganger.core.times import seconds_between
 from ganger.core.vocabulary import TaskStatus
 from ganger.demo import delivery_files as files
@@ -134,7 +134,7 @@ def shortcomings(root: Path, state: RunState, events: Sequence[ev.Recorded]) -> 
         if state.tasks[name].status is not TaskStatus.DONE
     ]
     wrong += [f"{name}: DONE without proof" for name in REPO_OF if not _is_proved(state, name)]
-    verdicts = [one.green for one in state.verdicts if one.task == "units"]
+    verdicts = [one.green for one in state.pushes.verdicts if one.task == "units"]
     if verdicts != [False, True]:
         wrong.append(f"the verdicts on units are {verdicts}, expected red, then green")
     report = state.tasks["report"].delivery
@@ -170,7 +170,7 @@ def _stray(root: Path, state: RunState) -> list[str]:
     """Checks that remotes and mirror hold exactly the proved commits."""
     wrong = []
     for repo in dict.fromkeys(REPO_OF.values()):
-        proved = state.proved.get(repo, "")
+        proved = state.pushes.proved.get(repo, "")
         for remote, branch in ((f"{repo}.git", "main"), ("mirror.git", repo)):
             head = _git(root / "remotes" / remote, "for-each-ref", "--format=%(objectname)", f"refs/heads/{branch}")
             if head != proved:

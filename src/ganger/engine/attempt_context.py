@@ -9,7 +9,8 @@ from pathlib import Path
 from ganger.core import events as ev
 from ganger.core.failures.classes import Failure, failure
 from ganger.core.model.ledger import NO_RULES
-from ganger.core.model.records import TaskSpec, TaskState
+from ganger.core.model.records import TaskSpec
+from ganger.core.model.task_state import TaskState
 from ganger.core.names import verify_log, worker_log
 from ganger.core.vocabulary import FailureClass
 from ganger.engine.resources.run_resources import RunResources, one_line
@@ -56,8 +57,8 @@ class RunningAttempt:
         self.tools, self.gate, self.task, self.again = tools, gate, task, again
         self.state = tools.journal.state
         self.spec: TaskSpec = self.state.specs[task]
-        self.number, self.token = self.now.attempts, self.now.token
-        self.log = self.now.log or worker_log(task, self.number)
+        self.number, self.token = self.now.attempts, self.now.attempt.token
+        self.log = self.now.attempt.log or worker_log(task, self.number)
         self.verify_log = verify_log(task, self.number)
 
     @property
@@ -83,7 +84,7 @@ class RunningAttempt:
             modify=spec.modifies,
             expected=spec.expected,
             verify=self.tools.checks.commands(spec.verify_profile),
-            interface=() if spec.may_break else self.state.repos.get(spec.repo, NO_RULES).interface,
+            interface=() if spec.may_break else self.state.chains.rules.get(spec.repo, NO_RULES).interface,
         )
 
     @property
@@ -121,7 +122,7 @@ class RunningAttempt:
         return problem
 
     def verify_key(self) -> str:
-        return f"{self.tools.folder.path / self.verify_log}#{self.state.leads}"
+        return f"{self.tools.folder.path / self.verify_log}#{self.state.lead.count}"
 
     def finished(self, verdict: Verdict, *, tree: str = "", evidence: str = "", cached: bool = False) -> list[ev.Event]:
         """A verdict, and what was recovered on the way to it, as events."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ganger.contracts.task_result import TaskResult
 from ganger.core import events as ev
-from ganger.core.model.records import Ended, Question, TaskState
+from ganger.core.model.records import Ended, Question
+from ganger.core.model.task_state import TaskState
 from ganger.core.state.apply_worker import BY_PERSON
 from ganger.core.vocabulary import BlockReason, FailureClass
 from ganger.engine.attempt_context import Failed, RunningAttempt
@@ -81,7 +82,7 @@ def _asked(case: RunningAttempt) -> Failed:
         problem = case.failed(FailureClass.BLOCKED_EXTERNAL, asked.kind, f"the worker asks: {asked.text}")
         problem.escalated = True
         return problem
-    every = [question for question in case.state.questions.values() if question.task == case.task]
+    every = [question for question in case.state.inbox.questions.values() if question.task == case.task]
     before = {(q.kind, q.text) for q in every if q.attempt != case.number}
     again = next((q for q in every if q.attempt == case.number and (q.kind, q.text) in before), None)
     if again is not None:
@@ -95,7 +96,7 @@ def _asked(case: RunningAttempt) -> Failed:
 
 def open_question(case: RunningAttempt) -> Question | None:
     """What this attempt's worker asked and has no answer yet."""
-    asked = case.state.questions.values()
+    asked = case.state.inbox.questions.values()
     return next((q for q in asked if q.task == case.task and q.attempt == case.number and q.answer is None), None)
 
 

@@ -19,7 +19,7 @@ from ganger.core.events import (
     TaskSettled,
 )
 from ganger.core.masking import NOTHING, Masker
-from ganger.core.model.records import RunState
+from ganger.core.model.run_state import RunState
 from ganger.core.state.apply import apply
 from ganger.core.state.snapshot import decode_state, encode_state
 from ganger.core.times import stamp
@@ -91,7 +91,7 @@ class Journal:
     def is_open(self, task: str, token: str) -> bool:
         """Whether the attempt with this token is current, also after everything that is queued."""
         known = self.state.tasks.get(task)
-        if known is None or known.token != token or known.status is not TaskStatus.RUNNING:
+        if known is None or known.attempt.token != token or known.status is not TaskStatus.RUNNING:
             return False
         return not any(isinstance(e.event, _CLOSING) and e.event.task == task for e in self._queue)
 
@@ -106,7 +106,7 @@ class Journal:
 
     def _next_question(self) -> str:
         """Named here, because several attempts may ask in the same tick."""
-        self._questions = max(self._questions, self.state.asked) + 1
+        self._questions = max(self._questions, self.state.inbox.asked) + 1
         return f"q-{self._questions}"
 
     async def _commit(self) -> None:
@@ -149,14 +149,14 @@ class Journal:
 
     def replay(self) -> int:
         """Brings the state up to the store's end, starting at the newest snapshot; returns how many events it read."""
-        if self.state.last_seq == 0 and (kept := self.store.snapshot()) is not None:
+        if self.state.log.last_seq == 0 and (kept := self.store.snapshot()) is not None:
             known = decode_state(kept[1])
-            if known is not None and known.last_seq == kept[0]:
+            if known is not None and known.log.last_seq == kept[0]:
                 self.state, self._snapshot_seq = known, kept[0]
                 # The state lives as long as this process; collecting garbage in it would cost time again and again.
                 gc.freeze()
         count = 0
-        for entry in self.store.read(self.state.last_seq):
+        for entry in self.store.read(self.state.log.last_seq):
             apply(self.state, entry)
             count += 1
         return count
@@ -165,7 +165,7 @@ class Journal:
         """Makes the next start cheap, if enough has happened since the last; an ended run always has a snapshot."""
         per_task = int(_SNAPSHOT_EVENTS_PER_TASK * len(self.state.tasks))
         worth = per_task // 10 if ending else max(_SNAPSHOT_EVERY_EVENTS, per_task)
-        since = self.state.last_seq - self._snapshot_seq
+        since = self.state.log.last_seq - self._snapshot_seq
         if self.error is None and since > 0 and (since >= worth or (ending and not self._snapshot_seq)):
-            self.store.save_snapshot(self.state.last_seq, encode_state(self.state))
-            self._snapshot_seq = self.state.last_seq
+            self.store.save_snapshot(self.state.log.last_seq, encode_state(self.state))
+            self._snapshot_seq = self.state.log.last_seq

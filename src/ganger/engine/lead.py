@@ -15,8 +15,9 @@ from ganger.core.control.questions import due, moot
 from ganger.core.control.reconcile import Difference
 from ganger.core.control.worker_commands import LIMIT_HOLDS, is_being_merged
 from ganger.core.delivery.awaited import awaited_line, awaiting
-from ganger.core.model.ledger import RepoRules
-from ganger.core.model.records import Budget, Limits, Policy, RunState, TaskSpec
+from ganger.core.model.records import TaskSpec
+from ganger.core.model.run_settings import RunSettings, settings_of
+from ganger.core.model.run_state import RunState
 from ganger.core.model.workers import PULL
 from ganger.core.money.budgets import budget_named, reservation
 from ganger.core.names import worker_log
@@ -66,31 +67,18 @@ _LONGEST_WAIT_SEC = 30.0
 _QUESTIONS_EVERY_SEC = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order(RunSettings):
     """What a lead was asked to do."""
 
     run_id: str
     manifest_digest: str
     tasks: tuple[TaskSpec, ...]
-    policy: Policy
     pid: int
     version: str = ""
-    only: tuple[str, ...] | None = None
-    max_tasks: int | None = None
     contents: tuple[str, ...] = ()
     fence: int = 0
-    budget: Budget = field(default_factory=Budget)
-    limits: Limits = field(default_factory=Limits)
-    healer: str = ""
-    accounts: dict[str, str] = field(default_factory=dict)
-    mode: str = "direct"
-    merging: str = "queue"
-    levels: dict[str, int] = field(default_factory=dict)
-    in_place: tuple[str, ...] = ()
     boot_id: str = ""
-    pull_roles: tuple[str, ...] = ()
-    repos: tuple[RepoRules, ...] = ()
     reconcile: Reconcile | None = None
     seen: dict[str, str] = field(default_factory=dict)
     waits: bool = False
@@ -147,7 +135,7 @@ class Lead:
             self.journal.listeners.append(self.tools.notices.on_event)
         try:
             ready = self._spawn(self.tools.launcher.prepare())
-            if self.state.last_seq == 0:
+            if self.state.log.last_seq == 0:
                 await ready
             await self._begin()
             await self._reception.open()
@@ -179,8 +167,11 @@ class Lead:
 
     def _sweep_homes(self) -> None:
         tasks = self.state.tasks
-        at_work = [*self.state.running, *([""] if open_round(self.state) is not None else [])]
-        self.tools.homes.sweep(at_work, [name for name, task in tasks.items() if task.resume or task.harvest])
+        at_work = [*self.state.index.running, *([""] if open_round(self.state) is not None else [])]
+        self.tools.homes.sweep(
+            at_work,
+            [name for name, task in tasks.items() if task.next_start.resume_session or task.next_start.answer_log],
+        )
         sweep_desks(self.tools.folder.path, self.state, self.tools.homes.discard)
 
     def show_state(self) -> None:
@@ -201,46 +192,28 @@ class Lead:
 
     async def _begin(self) -> None:
         order = self.order
-        clean = self.state.finished and not self.state.running and open_round(self.state) is None
-        if self.state.last_seq == 0:
+        clean = self.state.finished and not self.state.index.running and open_round(self.state) is None
+        if self.state.log.last_seq == 0:
             begun = ev.RunStarted(
                 order.run_id, order.manifest_digest, order.policy, order.tasks, order.version, order.contents
             )
             await self.journal.record(begun)
-        await self.journal.record(
-            ev.LeadStarted(
-                order.pid,
-                order.policy,
-                order.only,
-                order.max_tasks,
-                order.fence,
-                order.budget,
-                order.healer,
-                order.limits,
-                order.accounts,
-                order.mode,
-                order.merging,
-                order.levels,
-                order.in_place,
-                order.boot_id,
-                order.pull_roles,
-                order.repos,
-            )
-        )
+        begun_lead = ev.LeadStarted(order.pid, order.fence, order.boot_id, **settings_of(order))
+        await self.journal.record(begun_lead)
         if self._branches is not None:
             await self._branches.recover()
         if order.reconcile is not None:
             await self._reconcile(order.reconcile)
         if order.seen:
             await self.journal.record(ev.ContentsSeen(order.seen))
-        moot = [q.id for q in self.state.questions.values() if q.kind == "budget" and q.answer is None]
+        moot = [q.id for q in self.state.inbox.questions.values() if q.kind == "budget" and q.answer is None]
         if moot:
             await self.journal.record(*(ev.QuestionAnswered(name, "the run was continued") for name in moot))
         self._begun = True
         if self._stop_why:
             self._spawn(self._stop_all())
         if self.tools.heal_in_place:
-            write_in_place(self.tools, self.state.patches)
+            write_in_place(self.tools, self.state.healing.patches)
         tools = self.tools
         self._sweep_homes()
         needed = [key for outlet in tools.outlets.values() for key in outlet.jobs()]
@@ -264,7 +237,7 @@ class Lead:
 
     async def _reconcile(self, wanted: Reconcile) -> None:
         """Attempts on what changed end without a trace, and so does a healer: its window has changed."""
-        kept = set(self.state.running) - set(wanted.difference.stop)
+        kept = set(self.state.index.running) - set(wanted.difference.stop)
         keys = {str(self.tools.folder.path / worker_log(name, self.state.tasks[name].attempts)) for name in kept}
         await self.tools.launcher.end_others(keys)
         for name in wanted.difference.stop:
@@ -304,7 +277,7 @@ class Lead:
             self.journal.wake()
 
     def _heal_if_open(self) -> None:
-        if open_round(self.state) is not None and self._healing is None and not self.state.stopping:
+        if open_round(self.state) is not None and self._healing is None and not self.state.lead.stopping:
             self._healing = self._spawn(Healing(self.tools, self._gate).run())
             self._healing.add_done_callback(self._healed)
 
@@ -338,7 +311,7 @@ class Lead:
         for decision in decisions:
             match decision:
                 case OpenWindow(size, tasks, retry_of):
-                    index = self.state.windows_opened + 1
+                    index = self.state.windows.opened + 1
                     await self.journal.record(ev.WindowOpened(index, size, tasks, retry_of))
                 case CloseWindow():
                     await self._close_window(decision)
@@ -353,7 +326,7 @@ class Lead:
                     await self._finish(decision)
 
     async def _finish(self, finish: Finish) -> None:
-        if self.state.stopping and self._healing is not None:
+        if self.state.lead.stopping and self._healing is not None:
             await asyncio.wait({self._healing})
             return
         if await self._take_commands():
@@ -364,12 +337,14 @@ class Lead:
         if self._branches and (await self._branches.has_set_back() or await self._branches.has_heard_reviews()):
             return
         events: list[ev.Event] = list(moot(self.state))
-        if finish.question and not any(q.kind == "budget" and q.answer is None for q in self.state.questions.values()):
+        if finish.question and not any(
+            q.kind == "budget" and q.answer is None for q in self.state.inbox.questions.values()
+        ):
             key = budget_named(finish.question)
             raised = f"raise it in ganger.toml or for this run (ganger run --set {key}=AMOUNT)"
             text = f"{finish.question}; {raised} and run again, or leave the rest undone"
             events.append(ev.QuestionAsked("", "", "budget", text))
-        counts = {status.value: self.state.counts[status] for status in TaskStatus}
+        counts = {status.value: self.state.index.counts[status] for status in TaskStatus}
         events.append(ev.RunFinished(finish.run_status, finish.abort_reason, counts, finish.why))
         await self.journal.record(*events)
 
@@ -389,7 +364,7 @@ class Lead:
             names = [name for name in names if self.state.tasks[name].status is TaskStatus.PENDING]
             claims = await self._claim_all(names)
         for claim in claims:
-            if self.state.tasks[claim.task].token == claim.token:
+            if self.state.tasks[claim.task].attempt.token == claim.token:
                 self._spawn(self._attend(claim.task))
 
     async def _claim_all(self, names: list[str]) -> list[ev.AttemptStarted]:
@@ -401,7 +376,7 @@ class Lead:
             agent = self.tools.agent_of(self.state.specs[name], task, self.state.policy)
             # An agent without a sandbox must never find what one inside a sandbox left in its home.
             walls = self.tools.sandbox.name
-            same = (task.worked_by, task.walls) == (f"{agent.name}/{agent.kind}", walls)
+            same = (task.agent.used, task.agent.sandbox) == (f"{agent.name}/{agent.kind}", walls)
             why, delivers = task.detail if task.attempts else "first attempt", is_delivering(task)
             claims.append(
                 ev.AttemptStarted(
@@ -410,12 +385,14 @@ class Lead:
                     secrets.token_hex(8),
                     agent.name,
                     why,
-                    task.harvest or (task.log if delivers else worker_log(name, number)),
+                    task.next_start.answer_log or (task.attempt.log if delivers else worker_log(name, number)),
                     account_of(self.state, name),
                     0.0 if delivers else wanted.usd,
                     0 if delivers else wanted.tokens,
                     # What was written shortly before a power cut may be missing from a workspace, without any trace.
-                    task.resume if same and not task.harvest and not self.state.rebooted else "",
+                    task.next_start.resume_session
+                    if same and not task.next_start.answer_log and not self.state.lead.rebooted
+                    else "",
                     agent.kind,
                     walls,
                     delivers=delivers,
@@ -429,16 +406,17 @@ class Lead:
         """For a session that asked; of all sessions that want a task exactly one gets it."""
         async with self._claiming:
             task = self.state.tasks[name]
-            if task.status is not TaskStatus.PENDING or self.state.stopping or self.state.finished:
+            if task.status is not TaskStatus.PENDING or self.state.lead.stopping or self.state.finished:
                 return False
             number, token = task.attempts + 1, secrets.token_hex(8)
             why = task.detail if task.attempts else "first attempt"
+            log = task.next_start.answer_log or worker_log(name, number)
             started = ev.AttemptStarted(
-                name, number, token, said.worker, why, task.harvest or worker_log(name, number), kind=PULL,
+                name, number, token, said.worker, why, log, kind=PULL,
                 worker=said.worker, claim=said.id, worker_session=said.session,
             )  # fmt: skip
             await self.journal.record(*self._seen([name]), started)
-        if self.state.tasks[name].token != token:
+        if self.state.tasks[name].attempt.token != token:
             return False
         self._spawn(self._attend(name))
         return True
@@ -454,12 +432,12 @@ class Lead:
         """The prompts of tasks that are attempted for the first time: an earlier task may have written them."""
         first = [self.state.specs[name] for name in names if not self.state.tasks[name].attempts]
         now = self.tools.contents(first)
-        seen = {name: text for name, text in now.items() if self.state.contents.get(name) != text}
+        seen = {name: text for name, text in now.items() if self.state.manifest.contents.get(name) != text}
         return [ev.ContentsSeen(seen)] if seen else []
 
     async def _close_window(self, close: CloseWindow) -> None:
         """The window's end and everything that follows from it are one commit; a healer starts only after it."""
-        window = self.state.window
+        window = self.state.windows.current
         assert window is not None
         after = closing_events(self.state, close)
         if close.verdict.heal and not close.verdict.abandon:
@@ -478,7 +456,7 @@ class Lead:
     async def _take_commands(self) -> bool:
         """Whether there was one."""
         any_taken = False
-        for command in self.tools.journal.store.commands(self.state.commands_taken):
+        for command in self.tools.journal.store.commands(self.state.lead.commands_taken):
             taken = await self._effects(command)
             if taken:
                 any_taken = True
@@ -502,7 +480,7 @@ class Lead:
     async def _record_effects(self, taken: list[ev.Event]) -> None:
         """What concerns a running attempt is recorded with its token."""
         about = next((e.task for e in taken if isinstance(e, ev.AttemptEvent)), "")
-        token = self.state.tasks[about].token if about else ""
+        token = self.state.tasks[about].attempt.token if about else ""
         await self.journal.report(about, token, *taken)
 
     async def _mind_questions(self) -> None:
@@ -549,7 +527,7 @@ class Lead:
                 self._spawn(self._stop_all())
 
     async def _stop_all(self) -> None:
-        if not self.state.stopping:
+        if not self.state.lead.stopping:
             await self.journal.record(ev.StopRequested(self._stop_why))
         if self._branches is not None:
             self._branches.stop()
@@ -561,11 +539,11 @@ class Lead:
         run's folder is gone, there is no next lead, so the agents end too."""
         self._gate.shut()
         await self._cancel(self._tasks)
-        if self.state.last_seq and (isinstance(problem, FolderDeleted) or not self.tools.folder.database.exists()):
+        if self.state.log.last_seq and (isinstance(problem, FolderDeleted) or not self.tools.folder.database.exists()):
             with contextlib.suppress(GangerError, OSError):
                 await self.tools.launcher.stop_all(self.grace_sec)
         await self._close()
-        if self.state.last_seq and not isinstance(problem, LeadLost):
+        if self.state.log.last_seq and not isinstance(problem, LeadLost):
             with contextlib.suppress(GangerError):
                 self.projector.write()
 
@@ -574,7 +552,7 @@ class Lead:
         self._gate.shut()
         if self._branches is not None:
             self._branches.stop()
-        if self.state.draining and self._healing is not None:
+        if self.state.lead.draining and self._healing is not None:
             await self._cancel({self._healing})
         else:
             await self.tools.launcher.stop_all(self.grace_sec)

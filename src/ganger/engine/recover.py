@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from ganger.core.control.reviews import WANTED
-from ganger.core.model.records import RunState
+from ganger.core.model.run_state import RunState
 from ganger.core.names import healer_log, review_log, worker_log
 from ganger.core.scheduling.resume import taken_up
 from ganger.core.state.allowed import open_round
@@ -40,13 +40,13 @@ async def recover(
     if after:
         await journal.record(*after)
     _drop_backups(state, folder, workspace)
-    return sorted(state.running, key=lambda name: (not state.tasks[name].backup, state.rank[name]))
+    return sorted(state.index.running, key=lambda name: (not state.tasks[name].attempt.backup, state.index.rank[name]))
 
 
 def _kept(state: RunState, folder: RunFolder) -> set[str]:
     """The keys of agents whose answer still counts. Verification runs again, so its processes are not among them."""
-    logs = {worker_log(name, state.tasks[name].attempts) for name in state.running}
-    for name in state.running:
+    logs = {worker_log(name, state.tasks[name].attempts) for name in state.index.running}
+    for name in state.index.running:
         now = state.tasks[name].delivery
         if now is not None and now.review == WANTED:
             logs.update(review_log(name, state.tasks[name].attempts, again) for again in range(MOST_REVIEWS))
@@ -58,7 +58,11 @@ def _kept(state: RunState, folder: RunFolder) -> set[str]:
 
 def _drop_backups(state: RunState, folder: RunFolder, workspace: Workspace) -> None:
     """A backup is needed only while its attempt has no verdict."""
-    needed = {folder.path / task.backup for task in (state.tasks[name] for name in state.running) if task.backup}
+    needed = {
+        folder.path / task.attempt.backup
+        for task in (state.tasks[name] for name in state.index.running)
+        if task.attempt.backup
+    }
     with named_os_errors(folder.path / "backups"):
         left = sorted((folder.path / "backups").iterdir())
     for backup in left:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Collection
 from typing import TypeVar
 
-from ganger.core.model.records import RunState
+from ganger.core.model.run_state import RunState
 from ganger.ports import Facts, Launch, Launcher, Running
 
 _GRACE_SEC = 2.0
@@ -39,7 +39,7 @@ class StopGuard:
         self._is_shut = True
 
     def check(self) -> None:
-        if self._shut or self._state.stopping:
+        if self._shut or self._state.lead.stopping:
             raise Stopped
 
     async def unless_stopped(self, call: Awaitable[T]) -> T:
@@ -48,7 +48,7 @@ class StopGuard:
         try:
             while not work.done() and since < _GRACE_SEC:
                 await asyncio.wait({work}, timeout=_LOOK_SEC)
-                since += _LOOK_SEC if self._shut or self._state.stopping else 0.0
+                since += _LOOK_SEC if self._shut or self._state.lead.stopping else 0.0
             if work.done():
                 return work.result()
             raise Stopped
@@ -66,7 +66,7 @@ class StopGuard:
         if self._whole is not None:
             self._started.append(launch.key)
         running = await self._launcher.start(launch)
-        if self._shut or self._state.stopping:
+        if self._shut or self._state.lead.stopping:
             await self._launcher.stop_all(_GRACE_SEC)
         return running
 

@@ -61,6 +61,10 @@ class Site:
         """The prefix of a branch name if the branch is in another repository."""
         return "" if self.source.lower() == self.project.lower() else f"{self.source.partition('/')[0]}:"
 
+    def page(self, link: str) -> str:
+        """The address of a page that people open; older releases answer with its path alone."""
+        return self.client.address.origin + link if link.startswith("/") and not link.startswith("//") else link
+
     @property
     def has_token(self) -> bool:
         return bool(self._read_token())

@@ -11,7 +11,7 @@ from ganger.app.compose import repository_of
 from ganger.app.run_places import at_place, gone_projects, runs_of
 from ganger.app.runs import keeper_pid, read_state, size_of
 from ganger.config import Project
-from ganger.core.model.records import RunState
+from ganger.core.model.run_state import RunState
 from ganger.core.names import file_stem, repo_place, repo_store
 from ganger.engine.lead_lock import is_led
 from ganger.engine.resources.agent_homes import Homes
@@ -89,7 +89,11 @@ def _of_run(project: Project, folder: RunFolder, state: RunState) -> Iterator[Fr
 
 def _homes(folder: RunFolder, state: RunState, *, led: bool) -> Iterator[FreedPlace]:
     """Homes of agents: useless once no session can continue in them."""
-    waiting = {file_stem(name) for name, task in state.tasks.items() if task.resume or name in state.running}
+    waiting = {
+        file_stem(name)
+        for name, task in state.tasks.items()
+        if task.next_start.resume_session or name in state.index.running
+    }
     for home in sorted(home for home in (folder.path / "homes").glob("*@*") if home.is_dir()):
         needed = home.name.rpartition("@")[0] in waiting
         kept = "in use: a process leads this run" if led else _GOES_ON if needed else "no longer needed"
@@ -103,9 +107,9 @@ def _of(repo: str) -> str:
 def _workspaces(project: Project, state: RunState, repo: str, *, led: bool) -> Iterator[FreedPlace]:
     run = state.run_id
     waiting = {
-        (file_stem(name), task.workspace_of)
+        (file_stem(name), task.work.workspace_of)
         for name, task in state.tasks.items()
-        if task.resume or task.harvest or name in state.running
+        if task.next_start.resume_session or task.next_start.answer_log or name in state.index.running
     }
 
     def why_kept(left: Leftover) -> str:

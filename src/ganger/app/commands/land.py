@@ -15,7 +15,7 @@ from ganger.app.sandbox import sandbox_of
 from ganger.config import Project, environment
 from ganger.core.delivery.landings import is_pushed, is_requested, landable, repos_merged
 from ganger.core.events import Landed
-from ganger.core.model.records import RunState
+from ganger.core.model.run_state import RunState
 from ganger.core.names import repo_store
 from ganger.core.planning.repos import PROJECT, shown
 from ganger.core.times import stamp
@@ -120,7 +120,7 @@ def _way(project: Project, state: RunState, repo: str, *, branch: str) -> Landin
         )
     landing = Landing(path_of(project, repo), project.state_path / repo_store(repo), state.run_id, environment())
     commit = "" if branch else landable(state, repo)
-    if not branch and not commit and is_pushed(state, repo) and state.repos[repo].follows_ci:
+    if not branch and not commit and is_pushed(state, repo) and state.chains.rules[repo].follows_ci:
         raise GangerError(
             f"nothing the run pushed{_of(repo)} is proved yet",
             hint="ganger ledger shows the progress; ganger land --branch NAME creates a branch of it as it is",
@@ -163,7 +163,7 @@ async def _verify(project: Project, folder: RunFolder, state: RunState, way: Lan
     launcher = KeptLauncher(folder.path, grace_sec=project.config.policy.grace_sec)
     name = f"land.{plan.tip[:12]}"
     log = folder.path / "logs" / f"{name}.log"
-    merged = [state.specs[task] for task, now in state.tasks.items() if now.merged]
+    merged = [state.specs[task] for task, now in state.tasks.items() if now.work.merged]
     used = dict.fromkeys(spec.verify_profile for spec in merged if spec.repo == repo)
     try:
         place = await repository.checkout(name, plan.tip)

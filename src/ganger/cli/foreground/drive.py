@@ -97,7 +97,7 @@ def _land(project: Project, lead: Lead, screen: Screen) -> None:
 
 def _already_complete(lead: Lead) -> bool:
     state = lead.state
-    asked = lead.journal.store.commands(state.commands_taken)
+    asked = lead.journal.store.commands(state.lead.commands_taken)
     return state.finished and state.status is RunStatus.COMPLETED and not asked
 
 

@@ -81,7 +81,7 @@ class Live:
         """Progress, counts and time to go; then the running tasks, oldest first."""
         state = self._lead.state
         elapsed = time.monotonic() - self._begun
-        settled = len(state.tasks) - state.counts[TaskStatus.PENDING] - state.counts[TaskStatus.RUNNING]
+        settled = len(state.tasks) - state.index.counts[TaskStatus.PENDING] - state.index.counts[TaskStatus.RUNNING]
         rest = rest_seconds(state, elapsed)
         guess = f", about {shown_duration(rest)} to go" if rest is not None else ""
         head = Table.grid(padding=(0, 1))
@@ -91,7 +91,7 @@ class Live:
             Text(f"{counts_line(state)} · {shown_duration(elapsed)}{guess}", style="dim"),
         )
         rows = Table.grid(padding=(0, 1))
-        running = sorted(state.running, key=lambda name: self._started.get(name, 0.0))
+        running = sorted(state.index.running, key=lambda name: self._started.get(name, 0.0))
         for name in running[:_ROWS]:
             rows.add_row(*self._row(name))
         if len(running) > _ROWS:
@@ -103,7 +103,7 @@ class Live:
         state, now = self._lead.state, time.time()
         lines = [
             Text(f"… {name or 'the account'} waits for its quota until {stamp(until)[11:19]}", style="yellow")
-            for name, until in state.accounts_paused.items()
+            for name, until in state.quota.paused.items()
             if until > now
         ]
         lines += [Text(f"… {one_line(row.line)}", style="yellow") for row in troubled_hosts(state, now)]
@@ -119,16 +119,16 @@ class Live:
     def _row(self, name: str) -> tuple[Text, ...]:
         task = self._lead.state.tasks[name]
         since = time.monotonic() - self._started.get(name, time.monotonic())
-        log = verify_log(name, task.attempts) if task.step == "verify" else worker_log(name, task.attempts)
+        log = verify_log(name, task.attempts) if task.attempt.step == "verify" else worker_log(name, task.attempts)
         last = self._lead.tools.masked(last_line(self._lead.tools.folder.path / log))
         told, style = last, ""
-        if task.worker is not None and task.step == "agent":
+        if task.worker is not None and task.attempt.step == "agent":
             told, style = _told(task.worker, last)
-        if name in self._lead.state.delivering:
+        if name in self._lead.state.index.delivering:
             return self._delivery_row(name)
         return (
             Text(f"{GLYPHS[TaskStatus.RUNNING]} {name}", style="cyan", no_wrap=True, overflow="ellipsis"),
-            Text(f"{task.step or 'agent'} {shown_duration(since)}", style="dim", no_wrap=True),
+            Text(f"{task.attempt.step or 'agent'} {shown_duration(since)}", style="dim", no_wrap=True),
             Text(told, style=style, no_wrap=True, overflow="ellipsis"),
         )
 

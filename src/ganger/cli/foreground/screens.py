@@ -12,7 +12,7 @@ from ganger.cli.shell.main import printable
 from ganger.cli.shell.options import counted
 from ganger.core import events as ev
 from ganger.core.delivery.landings import is_pushed, is_requested, repos_merged, where_words
-from ganger.core.model.records import RunState
+from ganger.core.model.run_state import RunState
 from ganger.core.times import seconds_between
 from ganger.core.vocabulary import RunStatus, TaskStatus
 from ganger.engine.lead import Lead
@@ -136,7 +136,7 @@ class JsonLines:
         if quiet and lead.state.finished:
             last = [
                 r
-                for r in lead.journal.store.read(max(0, lead.state.last_seq - 1))
+                for r in lead.journal.store.read(max(0, lead.state.log.last_seq - 1))
                 if isinstance(r.event, ev.RunFinished)
             ]
             for recorded in last:
@@ -180,7 +180,7 @@ class LineScreen:
 
 def question_lines(state: RunState, name: str) -> list[str]:
     """The facts of an open question, and what to type."""
-    question = state.questions.get(name)
+    question = state.inbox.questions.get(name)
     if question is None or question.answer is not None:
         return []
     row = inbox_row(state, question)
@@ -206,7 +206,7 @@ def ring() -> None:
 def opening(lead: Lead) -> list[str]:
     """Printed at the start of every run: what it is, how to watch it, how to continue it."""
     order = lead.order
-    again = "continues" if lead.state.last_seq else "starts"
+    again = "continues" if lead.state.log.last_seq else "starts"
     policy, run = order.policy, shlex.quote(order.run_id)
     how = f"concurrency {policy.concurrency}, schedule {policy.heal_schedule.value}"
     return [
@@ -215,7 +215,7 @@ def opening(lead: Lead) -> list[str]:
         f"  watch   ganger status --run {run}   ganger events --run {run} --follow",
         "  resume  run the same command again at any time, also after a crash",
         f"  sandbox {walls(lead)}",
-        *(["  paused  nothing new starts until: ganger resume"] if lead.state.paused else []),
+        *(["  paused  nothing new starts until: ganger resume"] if lead.state.lead.paused else []),
     ]
 
 
@@ -237,11 +237,11 @@ def closing(lead: Lead) -> list[str]:
     took = shown_duration(seconds_between(state.started_at, state.finished_at))
     lines = ["", f"run {state.run_id}: {state.status.value}: {counts_line(state)} ({took})"]
     for status in (TaskStatus.ESCALATED, TaskStatus.BLOCKED, TaskStatus.FAILED):
-        names = [name for name in state.by_rank if state.tasks[name].status is status]
+        names = [name for name in state.index.by_rank if state.tasks[name].status is status]
         lines += [f"  {GLYPHS[status]} {name}: {_short(state, name)}" for name in names[:10]]
         if len(names) > 10:
             lines.append(f"  … and {len(names) - 10} more {status.value}")
-    if state.abort_reason and (state.heal_abandoned or not lines[2:]):
+    if state.abort_reason and (state.healing.abandoned or not lines[2:]):
         lines.append(f"  why     {printable(state.abort_reason)[:400]}")
     lines.append(f"  report  {lead.tools.folder.known_as / lead.tools.folder.report.name}")
     lines.append(f"  next    {_next(state)}")
@@ -271,12 +271,14 @@ def _found(state: RunState) -> str:
 def _next(state: RunState) -> str:
     if state.status is RunStatus.COMPLETED:
         return _found(state)
-    if state.stopping or state.draining:
+    if state.lead.stopping or state.lead.draining:
         return "run the same command again to continue"
-    if any(question.answer is None for question in state.questions.values()):
+    if any(question.answer is None for question in state.inbox.questions.values()):
         return "ganger inbox shows what you have to decide"
-    if state.scope.limited:
+    if state.lead.scope.limited:
         return "ganger run without the limit continues with the rest"
-    bad = next((n for n in state.by_rank if state.tasks[n].status in (TaskStatus.FAILED, TaskStatus.ESCALATED)), None)
-    bad = bad or next((n for n in state.by_rank if state.tasks[n].status is TaskStatus.BLOCKED), None)
+    bad = next(
+        (n for n in state.index.by_rank if state.tasks[n].status in (TaskStatus.FAILED, TaskStatus.ESCALATED)), None
+    )
+    bad = bad or next((n for n in state.index.by_rank if state.tasks[n].status is TaskStatus.BLOCKED), None)
     return f"ganger why {shlex.quote(bad)}" if bad else "run the same command again to continue"

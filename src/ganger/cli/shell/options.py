@@ -13,7 +13,7 @@ from ganger.cli.shell.main import printable
 
 if TYPE_CHECKING:
     from ganger.config import Project
-    from ganger.core.model.records import RunState
+    from ganger.core.model.run_state import RunState
     from ganger.local.run_folder import RunFolder
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ganger.app.control import Told
-    from ganger.core.model.records import RunState
+    from ganger.core.model.run_state import RunState
     from ganger.local.run_folder import RunFolder
 
 

@@ -17,7 +17,8 @@ from ganger.core.control.revert_offers import ESCALATED, FATAL
 from ganger.core.control.reverts import answer_red
 from ganger.core.control.worker_commands import REASSIGNED
 from ganger.core.delivery.upstream import BOTH, REVERT, culprit_of
-from ganger.core.model.records import Question, RunState
+from ganger.core.model.records import Question
+from ganger.core.model.run_state import RunState
 from ganger.core.planning.repos import shown
 from ganger.core.scheduling.accounts import answer_account
 from ganger.core.scheduling.resume import bring_back, but, close_questions
@@ -65,7 +66,7 @@ def _meaning(text: str) -> str:
 
 def _refs(state: RunState, question: Question, text: str, now: float) -> Effect:
     """Nothing new starts while a person looks into the moved refs."""
-    if _meaning(text) != WAS_NOT_ME or state.paused or state.stopping or state.draining:
+    if _meaning(text) != WAS_NOT_ME or state.lead.paused or state.lead.stopping or state.lead.draining:
         return answer(state, question, text, now)
     paused = ev.RunPaused(f"{question.id}: refs moved, and a person is looking into it")
     said = f"{question.id} is answered; paused: nothing new starts; ganger resume continues"
@@ -76,7 +77,7 @@ def _packages(state: RunState, question: Question, text: str, now: float) -> Eff
     """The tasks that could not start because of it may run."""
     if _meaning(text) != REINSTALLED:
         return answer(state, question, text, now)
-    names = [name for name in state.by_rank if _lacks_packages(state, name)]
+    names = [name for name in state.index.by_rank if _lacks_packages(state, name)]
     back: list[ev.Event] = []
     for name in names:
         events = bring_back(state, name, text, "")
@@ -89,7 +90,7 @@ def _packages(state: RunState, question: Question, text: str, now: float) -> Eff
 
 def _lacks_packages(state: RunState, name: str) -> bool:
     task = state.tasks[name]
-    signature = task.last_failure_signature or ""
+    signature = task.failure.signature or ""
     return task.block_reason is BlockReason.EXTERNAL and PACKAGES_SIGNAL in signature
 
 
@@ -129,7 +130,7 @@ def _told(state: RunState, name: str, question: Question, text: str) -> list[ev.
     if task.status is not TaskStatus.RUNNING:
         return bring_back(state, name, f"{question.id} was answered", text)
     left: list[ev.Event] = [ev.MessageLeft(name, task.attempts, "answer", text, question.id)]
-    if is_at_work(task) and task.step == "agent" and task.worker is not None and not task.worker.verdict:
+    if is_at_work(task) and task.attempt.step == "agent" and task.worker is not None and not task.worker.verdict:
         left.append(ev.WorkerEnding(name, task.attempts, "reassigned", REASSIGNED))
     return left
 

@@ -16,7 +16,8 @@ from ganger.core.control import answers, reviews, worker_commands
 from ganger.core.control.questions import chosen, find_question as find_question
 from ganger.core.control.removals import is_skipped as is_skipped, left_out
 from ganger.core.control.worker_commands import SKIPPED as SKIPPED
-from ganger.core.model.records import RunState
+from ganger.core.model.counters import LIMITS
+from ganger.core.model.run_state import RunState
 from ganger.core.planning.dependents import behind_failed
 from ganger.core.planning.repos import PROJECT, graph_of, shown
 from ganger.core.scheduling.resume import bad_need, bring_back, but, close_questions, following
@@ -45,7 +46,7 @@ def act(state: RunState, command: Asked, now: float) -> list[ev.Event]:
 
     Empty if the command was taken before, or if the run has ended: then the next lead takes it.
     """
-    if command.number <= state.commands_taken or state.finished:
+    if command.number <= state.lead.commands_taken or state.finished:
         return []
     try:
         kind = KINDS.get(command.kind)
@@ -70,43 +71,46 @@ def was_refused(outcome: str) -> bool:
 
 
 def _pause(state: RunState, _data: Mapping[str, object], _now: float) -> Effect:
-    if state.stopping or state.draining:
+    if state.lead.stopping or state.lead.draining:
         raise Refusal("the run is already ending; ganger run continues it")
-    if state.paused:
+    if state.lead.paused:
         return Effect("the run is already paused; ganger resume continues")
-    rest = f"; {_attempts(state)}" if state.running else ""
+    rest = f"; {_attempts(state)}" if state.index.running else ""
     return Effect(
         f"paused: nothing new starts{rest}; ganger resume continues", (ev.RunPaused("requested by a person"),)
     )
 
 
 def _resume(state: RunState, _data: Mapping[str, object], _now: float) -> Effect:
-    if state.stopping or state.draining:
+    if state.lead.stopping or state.lead.draining:
         raise Refusal("the run is ending; ganger run continues it")
-    if not state.paused:
+    if not state.lead.paused:
         return Effect("the run is not paused; nothing to do")
     return Effect("resumed: the run continues", (ev.RunResumed("requested by a person"),))
 
 
 def _stop(state: RunState, data: Mapping[str, object], _now: float) -> Effect:
     lead = data.get("lead")
-    if isinstance(lead, int) and lead != state.leads:
-        raise Refusal(f"it was meant for lead {lead} of this run, which has ended; this is lead {state.leads}")
-    if state.stopping:
+    if isinstance(lead, int) and lead != state.lead.count:
+        raise Refusal(f"it was meant for lead {lead} of this run, which has ended; this is lead {state.lead.count}")
+    if state.lead.stopping:
         return Effect("the run is already stopping")
     if data.get("drain") is not True:
-        ended = f"{counted(len(state.running), 'running attempt')} will be stopped" if state.running else "nothing runs"
+        ended = (
+            f"{counted(len(state.index.running), 'running attempt')} will be stopped"
+            if state.index.running
+            else "nothing runs"
+        )
         return Effect(f"stopping: {ended}; ganger run continues the run", (ev.StopRequested("ganger stop"),))
-    if state.draining:
+    if state.lead.draining:
         return Effect("the run is already draining; ganger stop ends it at once")
-    rest = f"; {_attempts(state)}" if state.running else ""
+    rest = f"; {_attempts(state)}" if state.index.running else ""
     return Effect(f"draining: nothing new starts and the run ends{rest}", (ev.DrainRequested("ganger stop --drain"),))
 
 
 def _attempts(state: RunState) -> str:
-    return (
-        f"{counted(len(state.running), 'running attempt')} {'finishes' if len(state.running) == 1 else 'finish'} first"
-    )
+    running = len(state.index.running)
+    return f"{counted(running, 'running attempt')} {'finishes' if running == 1 else 'finish'} first"
 
 
 # --- one task ----------------------------------------------------------------------------------------------------
@@ -163,16 +167,16 @@ def _unlock(state: RunState, data: Mapping[str, object], _now: float) -> Effect:
     repo, why = _repo_named(state, data), text_of(data, "why")
     if not why:
         raise Refusal("it gives no reason; --why TEXT is kept with the run")
-    holders = sorted(state.locks.get(repo, ()), key=state.rank.__getitem__)
-    lifted = [word for word, where in (("halt", state.halted), ("pause", state.broken)) if repo in where]
+    holders = sorted(state.index.locks.get(repo, ()), key=state.index.rank.__getitem__)
+    lifted = [word for word, where in (("halt", state.chains.halted), ("pause", state.chains.broken)) if repo in where]
     if not holders and not lifted:
         return Effect(f"{shown(repo)} is neither locked nor halted; nothing to do")
-    running = [name for name in holders if name in state.running]
+    running = [name for name in holders if name in state.index.running]
     runs = "still runs and shares" if len(running) == 1 else "still run and share"
     still = f"; {', '.join(running)} {runs} the chain with tasks that start now" if running else ""
     freed = [f"{', '.join(holders)} no longer {'holds' if len(holders) == 1 else 'hold'} it"] if holders else []
     freed += [f"its {word} is lifted" for word in lifted]
-    back = _stopped_by(state, repo) if repo in state.halted else []
+    back = _stopped_by(state, repo) if repo in state.chains.halted else []
     freed += [f"{', '.join(back)} {'continues' if len(back) == 1 else 'continue'}"] if back else []
     lifts = f"{shown(repo)} is no longer halted"
     again = [event for name in back for event in bring_back(state, name, lifts, "")]
@@ -182,12 +186,12 @@ def _unlock(state: RunState, data: Mapping[str, object], _now: float) -> Effect:
 
 def _stopped_by(state: RunState, repo: str) -> list[str]:
     """Deliveries that wait only because this repository of their chain is halted."""
-    graph, found = graph_of(state.repos), []
-    for name in state.by_rank:
+    graph, found = graph_of(state.chains.rules), []
+    for name in state.index.by_rank:
         task, own = state.tasks[name], state.specs[name].repo
         chain = {own, *graph.upstream.get(own, ()), *graph.downstream.get(own, ())}
         waits = task.block_reason is BlockReason.PAUSED and task.delivery is not None and task.delivery.pending
-        if waits and not is_skipped(state, name) and chain & state.halted.keys() == {repo}:
+        if waits and not is_skipped(state, name) and chain & state.chains.halted.keys() == {repo}:
             found.append(name)
     return found
 
@@ -197,8 +201,8 @@ def _repo_named(state: RunState, data: Mapping[str, object]) -> str:
     if not isinstance(name, str) or not name:
         raise Refusal("it names no repository")
     repo = "" if name == PROJECT else name
-    if repo and repo not in state.repos:
-        known = ", ".join(sorted(other for other in state.repos if other))
+    if repo and repo not in state.chains.rules:
+        known = ", ".join(sorted(other for other in state.chains.rules if other))
         raise Refusal(f"there is no repository {name}; there are {known}" if known else "this run has no repositories")
     return repo
 
@@ -214,7 +218,7 @@ def _answer(state: RunState, data: Mapping[str, object], now: float) -> Effect:
 
 
 def _undo_patch(state: RunState, data: Mapping[str, object], _now: float) -> Effect:
-    patch = state.patches.get(str(data.get("patch", "")))
+    patch = state.healing.patches.get(str(data.get("patch", "")))
     if patch is None:
         raise Refusal(f"there is no patch {data.get('patch', '')}; ganger patches lists them")
     if patch.undone:
@@ -244,14 +248,7 @@ SETTINGS: Mapping[str, Range] = {
     "policy.max_heal_rounds_per_window": Range(0),
     "policy.max_total_heal_rounds": Range(0),
     "policy.signature_repeat_limit": Range(1),
-    "policy.format_retries": Range(0),
-    "policy.respawns": Range(0),
-    "policy.transient_retries": Range(0),
-    "policy.merge_retries": Range(0),
-    "policy.no_change_retries": Range(0),
-    "policy.rework_rounds": Range(0),
-    "policy.stall_restarts": Range(0),
-    "policy.checkpoints": Range(0),
+    **{f"policy.{name}": Range(0) for name in LIMITS},
     "policy.quota_spread_sec": Range(0, whole=False),
     "policy.quota_wait_sec": Range(1, whole=False),
     "budget.usd": _AMOUNT,
@@ -269,23 +266,23 @@ SETTINGS: Mapping[str, Range] = {
 def _set(state: RunState, data: Mapping[str, object], _now: float) -> Effect:
     key, value = read_setting(data.get("key"), data.get("value"))
     section, _, field = key.partition(".")
-    part: Any = state.policy if section == "policy" else state.budget
+    part: Any = state.policy if section == "policy" else state.money.budget
     before = getattr(part, field)
     if before == value:
         return Effect(f"{key} is already {_shown(value)}")
     changed = replace(part, **{field: value})
-    policy, budget = (changed, state.budget) if section == "policy" else (state.policy, changed)
+    policy, budget = (changed, state.money.budget) if section == "policy" else (state.policy, changed)
     outcome = f"{key} is {_shown(value)} now (was {_shown(before)}){_without_effect(state, key, value)}"
     closed = [
         ev.QuestionAnswered(q.id, outcome)
-        for q in state.questions.values()
+        for q in state.inbox.questions.values()
         if section == "budget" and q.kind == "budget" and not q.task and q.answer is None
     ]
     return Effect(outcome, (ev.SettingsChanged(policy, budget), *closed))
 
 
 def _without_effect(state: RunState, key: str, value: object) -> str:
-    given = Circumstances(state.mode, state.policy.heal_schedule.value, bool(state.healer))
+    given = Circumstances(state.mode, state.policy.heal_schedule.value, bool(state.healing.healer))
     finding = judge_setting(key, value, (given,))
     return f", without effect: {finding.why}" if finding is not None else ""
 

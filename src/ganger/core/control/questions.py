@@ -7,7 +7,9 @@ from datetime import datetime
 
 from ganger.core import events as ev
 from ganger.core.command_result import Effect, Refusal
-from ganger.core.model.records import Question, RunState, TaskState
+from ganger.core.model.records import Question
+from ganger.core.model.run_state import RunState
+from ganger.core.model.task_state import TaskState
 from ganger.core.scheduling.resume import bring_back, but, close_questions, following
 from ganger.core.vocabulary import TaskStatus
 
@@ -20,12 +22,12 @@ def find_question(state: RunState, word: object) -> Question:
     """An open question by its id, or by its task's id where that has only one."""
     if not isinstance(word, str) or not word:
         raise Refusal("it names no question")
-    known = state.questions.get(word)
+    known = state.inbox.questions.get(word)
     if known is not None and known.answer is not None:
         raise Refusal(f"{word} is already answered; ganger inbox shows what is open")
     if known is not None:
         return known
-    of_task = [q for q in state.questions.values() if q.task == word and q.answer is None]
+    of_task = [q for q in state.inbox.questions.values() if q.task == word and q.answer is None]
     if len(of_task) > 1:
         raise Refusal(f"{word} has {len(of_task)} open questions: {', '.join(q.id for q in of_task)}; name one of them")
     if not of_task:
@@ -61,7 +63,9 @@ def answer(state: RunState, question: Question, text: str, now: float) -> Effect
     if also and task.status is TaskStatus.ESCALATED:
         said = f"{question.id} is answered; {name} also waits for the answer to {', '.join(also)}"
         return Effect(said, (answered,))
-    others = [e for e in close_questions(state, name, text) if _is_answered_by(state.questions[e.question], question)]
+    others = [
+        e for e in close_questions(state, name, text) if _is_answered_by(state.inbox.questions[e.question], question)
+    ]
     hint = _with_earlier(state, question, text)
     events = (answered, *others, *bring_back(state, name, f"{question.id} was answered", hint))
     if isinstance(events[-1], ev.TaskSettled):
@@ -73,7 +77,7 @@ def answer(state: RunState, question: Question, text: str, now: float) -> Effect
 def _asked_beside(state: RunState, question: Question) -> list[Question]:
     """The other questions of the worker that asked this one."""
     same = (question.task, question.attempt)
-    asked = [q for q in state.questions.values() if q.by_worker and (q.task, q.attempt) == same]
+    asked = [q for q in state.inbox.questions.values() if q.by_worker and (q.task, q.attempt) == same]
     return [q for q in asked if question.by_worker and (q.kind, q.text) != (question.kind, question.text)]
 
 
@@ -84,7 +88,7 @@ def _is_answered_by(other: Question, question: Question) -> bool:
 
 def _with_earlier(state: RunState, question: Question, text: str) -> str:
     """With the answers given while the task waited for this one, each with its question."""
-    hints = state.tasks[question.task].hints
+    hints = state.tasks[question.task].next_start.hints
     earlier = [q for q in _asked_beside(state, question) if q.answer is not None]
     untold = [q for q in earlier if not {q.answer, f"{q.id}: {q.answer}"} & set(hints)]
     if not untold:
@@ -97,15 +101,15 @@ def _message(state: RunState, question: Question, task: TaskState, text: str) ->
     """A worker with several questions must know which one this answers; one that did not ask it, the question."""
     if question.attempt != task.attempts or question.kind in _NOT_BY_A_WORKER:
         return f"Asked ({question.kind}): {_short(question.text)}\nAnswered: {text}"
-    asked = [q for q in state.questions.values() if q.task == question.task and q.attempt == task.attempts]
+    asked = [q for q in state.inbox.questions.values() if q.task == question.task and q.attempt == task.attempts]
     return f"{question.id}: {text}" if len(asked) > 1 else text
 
 
 def answers_of(state: RunState, name: str) -> tuple[str, ...]:
     """What people answered the workers of a task, each answer with its question."""
-    asked = [q for q in state.questions.values() if q.task == name and q.answer is not None]
+    asked = [q for q in state.inbox.questions.values() if q.task == name and q.answer is not None]
     told: list[str] = []
-    for hint in state.tasks[name].hints:
+    for hint in state.tasks[name].next_start.hints:
         found = [q for q in asked if hint in (q.answer, f"{q.id}: {q.answer}")]
         lines = [f"Asked ({q.kind}): {_short(q.text)}" for q in found]
         told.append("\n".join([*lines, f"Answered: {found[0].answer}"]) if found else hint)
@@ -126,7 +130,7 @@ def due(state: RunState, now: float, remind_sec: float) -> list[ev.Event]:
         return []
     events: list[ev.Event] = list(moot(state))
     brought_back = False
-    needed = [q for q in state.questions.values() if q.answer is None and not _is_done(state, q.task)]
+    needed = [q for q in state.inbox.questions.values() if q.answer is None and not _is_done(state, q.task)]
     for question in needed:
         if question.default and 0 < question.deadline <= now and not _was_asked_before(state, question):
             settled = _is_settled(state, question.task)
@@ -141,7 +145,7 @@ def due(state: RunState, now: float, remind_sec: float) -> list[ev.Event]:
 
 def moot(state: RunState) -> list[ev.QuestionAnswered]:
     """Open questions of tasks that were done without an answer."""
-    asked = [q for q in state.questions.values() if q.answer is None and _is_done(state, q.task)]
+    asked = [q for q in state.inbox.questions.values() if q.answer is None and _is_done(state, q.task)]
     return [ev.QuestionAnswered(question.id, "not needed: its task is DONE") for question in asked]
 
 
@@ -153,7 +157,9 @@ def _was_asked_before(state: RunState, question: Question) -> bool:
     """The same question was answered before: a default would repeat for ever, so a person decides."""
     same = (question.task, question.kind, question.text)
     return any(
-        (q.task, q.kind, q.text) == same and q.answer is not None for q in state.questions.values() if q is not question
+        (q.task, q.kind, q.text) == same and q.answer is not None
+        for q in state.inbox.questions.values()
+        if q is not question
     )
 
 

@@ -10,7 +10,9 @@ from functools import cached_property
 
 from ganger.core import events as ev
 from ganger.core.healing.policy import may_run_again
-from ganger.core.model.records import RunState, TaskSpec, TaskState
+from ganger.core.model.records import TaskSpec
+from ganger.core.model.run_state import RunState
+from ganger.core.model.task_state import TaskState
 from ganger.core.planning.plan import make_plan
 from ganger.core.vocabulary import BlockReason, TaskStatus
 
@@ -125,7 +127,7 @@ def compare(
     changes = [_change(state, spec, contents.get(spec.id), foreign) for spec in specs if spec.id in state.specs]
     found = Difference(
         run_id=state.run_id,
-        digest_before=state.manifest_digest,
+        digest_before=state.manifest.digest,
         digest=digest,
         added=tuple(name for name in given if name not in state.specs),
         removed=tuple(name for name in state.specs if name not in given),
@@ -134,7 +136,7 @@ def compare(
     )
     if found.empty:
         return found
-    stop = sorted(state.running & {*found.again, *found.removed}, key=state.rank.__getitem__)
+    stop = sorted(state.index.running & {*found.again, *found.removed}, key=state.index.rank.__getitem__)
     return replace(found, back=_comes_back(state, specs, found), stop=tuple(stop))
 
 
@@ -149,19 +151,19 @@ class _Foreign:
     @cached_property
     def own(self) -> frozenset[str]:
         declared = {file for spec in (*self.state.specs.values(), *self.specs) for file in spec.writes}
-        return frozenset(map(posixpath.normpath, declared | self.state.written))
+        return frozenset(map(posixpath.normpath, declared | self.state.files.written))
 
     def prompt(self, ref: str) -> bool:
         return posixpath.normpath(ref) not in self.own
 
     def context(self, ref: str) -> bool:
         """While attempts run, their agents may edit any file, so an edited context file proves nothing."""
-        return not self.state.running and ref in self.edited and posixpath.normpath(ref) not in self.own
+        return not self.state.index.running and ref in self.edited and posixpath.normpath(ref) not in self.own
 
 
 def _change(state: RunState, spec: TaskSpec, now: ContentDigest | None, foreign: _Foreign) -> ManifestChange | None:
     task, known = state.tasks[spec.id], state.specs[spec.id]
-    kept = state.contents.get(spec.id, "") if task.attempts else ""
+    kept = state.manifest.contents.get(spec.id, "") if task.attempts else ""
     if known == spec and (not kept or (now is not None and kept == now.text)):
         return None
     found = list(_field_changes(known, spec))
@@ -220,8 +222,8 @@ def reconcile(
 ) -> list[ev.Event]:
     """Recorded together, once every attempt in `found.stop` has ended and no healer is at work."""
     gone, removed = {*found.again, *found.removed}, set(found.removed)
-    moot = [q.id for q in state.questions.values() if q.task in gone and q.answer is None]
-    freed = [n for n, task in state.tasks.items() if task.held_by in removed and n not in gone]
+    moot = [q.id for q in state.inbox.questions.values() if q.task in gone and q.answer is None]
+    freed = [n for n, task in state.tasks.items() if task.waits_for_canary in removed and n not in gone]
     judged = [_without_canary(state, name) for name in freed]
     taken = ev.Reconciled(
         manifest_digest=found.digest,

@@ -9,7 +9,8 @@ from ganger.core import events as ev
 from ganger.core.command_result import Effect, counted
 from ganger.core.control.questions import answer
 from ganger.core.control.worker_commands import SKIPPED, require_running
-from ganger.core.model.records import Question, RunState
+from ganger.core.model.records import Question
+from ganger.core.model.run_state import RunState
 from ganger.core.planning.dependents import behind_failed
 from ganger.core.scheduling.resume import bad_need, bring_back, close_questions, parked
 from ganger.core.state.apply_removals import LEFT_OUT, PUT_BACK as PUT, RESTORED
@@ -52,14 +53,14 @@ def skipped_need(state: RunState, name: str) -> str:
 
 def open_question(state: RunState, repo: str) -> Question | None:
     """The open question about commits that were removed from this repository's branch."""
-    asked = (q for q in state.questions.values() if q.kind == REMOVED and q.answer is None)
+    asked = (q for q in state.inbox.questions.values() if q.kind == REMOVED and q.answer is None)
     return next((q for q in asked if state.specs[q.task].repo == repo), None)
 
 
 def answer_removal(state: RunState, question: Question, text: str, now: float) -> Effect:
     """Left out: the run continues without the removed commits. Put back: they are pushed again."""
     repo = state.specs[question.task].repo
-    removal = state.removals.get(repo)
+    removal = state.branches.removals.get(repo)
     if removal is None or text not in (LEAVE_REMOVED, PUT_BACK):
         return answer(state, question, text, now)
     if text == PUT_BACK:
@@ -100,7 +101,7 @@ def _merged_behind(state: RunState, names: Iterable[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     queue = [(name, name) for name in names]
     for name, root in queue:
-        for dependent in state.dependents.get(name, ()):
+        for dependent in state.index.dependents.get(name, ()):
             if dependent not in found:
                 found[dependent] = root
                 queue.append((dependent, root))

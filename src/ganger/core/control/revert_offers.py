@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ganger.core.events import QuestionAsked
 from ganger.core.model.ledger import Delivery, RepoRules
-from ganger.core.model.records import RunState
+from ganger.core.model.run_state import RunState
 from ganger.core.planning.repos import shown
 from ganger.core.state.apply_delivery import rules_of
 
@@ -43,7 +43,7 @@ def offered(state: RunState, name: str) -> QuestionAsked | None:
     """What a person is asked about a task that ended, left out perhaps, while its commits keep the branch red; None
     where that is asked already, or answered."""
     number = state.tasks[name].attempts
-    asked = [q for q in state.questions.values() if q.task == name and (q.answer is None or q.attempt == number)]
+    asked = [q for q in state.inbox.questions.values() if q.task == name and (q.answer is None or q.attempt == number)]
     if not can_revert(state, name) or any(q.answer in (None, LEAVE) for q in asked):
         return None
     options, task = (REVERT_IT, TRY_AGAIN, LEAVE), state.tasks[name]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ganger.core import events as ev
 from ganger.core.delivery.landings import needs_no_request
-from ganger.core.model.records import RunState
+from ganger.core.model.run_state import RunState
 from ganger.core.planning.dependents import blocked_behind
 from ganger.core.scheduling.resume import close_questions
 from ganger.core.state.apply_delivery import rules_of

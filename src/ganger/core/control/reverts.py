@@ -7,7 +7,9 @@ from ganger.core.command_result import Effect, Refusal, counted
 from ganger.core.control.questions import answer
 from ganger.core.control.revert_offers import BY_WORKER, LEAVE, REVERT_IT, TRY_AGAIN, can_revert
 from ganger.core.model.ledger import BY_GANGER, BY_WORKER as HOW_BY_WORKER
-from ganger.core.model.records import Question, RunState, TaskState
+from ganger.core.model.records import Question
+from ganger.core.model.run_state import RunState
+from ganger.core.model.task_state import TaskState
 from ganger.core.planning.repos import PROJECT
 from ganger.core.scheduling.resume import back_beside, bring_back, but, close_questions, following
 from ganger.core.vocabulary import TaskStatus
@@ -53,6 +55,6 @@ def _revert(state: RunState, question: Question, task: TaskState, closed: list[e
     beside = back_beside(state, name, f"{name} is reverted")
     count = counted(len(task.delivery.standing), "commit")
     halted = f"; {repo or 'the project'} stays halted until ganger unlock {repo or PROJECT} --why TEXT"
-    done = f"Ganger reverts {count} of {name} without a worker{halted if repo in state.halted else ''}"
+    done = f"Ganger reverts {count} of {name} without a worker{halted if repo in state.chains.halted else ''}"
     chosen = ev.RevertChosen(name, question.id, BY_GANGER)
     return Effect(f"{question.id} is answered; {done}", (*closed, chosen, requeued, *beside))

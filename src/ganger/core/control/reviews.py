@@ -8,7 +8,9 @@ from dataclasses import replace
 from ganger.core import events as ev
 from ganger.core.command_result import Effect, Refusal, task_named, text_of
 from ganger.core.delivery.forge_reviews import Opinion, ReviewSaid, rework_text, too_few
-from ganger.core.model.records import Question, RunState, TaskState
+from ganger.core.model.records import Question
+from ganger.core.model.run_state import RunState
+from ganger.core.model.task_state import TaskState
 from ganger.core.scheduling.resume import bring_back, but, close_questions, following
 from ganger.core.vocabulary import BlockReason, TaskStatus
 
@@ -25,7 +27,7 @@ def approve(state: RunState, data: Mapping[str, object], now: float) -> Effect:
     name, text = task_named(state, data), text_of(data, "text")
     commit = _awaited(state, name, data.get("commit"))
     events = _decided(state, name, APPROVED, text, commit, text or APPROVED, "approved by a person", "")
-    then = "merged" if not state.tasks[name].merged else "delivered"
+    then = "merged" if not state.tasks[name].work.merged else "delivered"
     return Effect(
         f"{name} is approved ({commit[:12]}) and is {then} without another worker{_rest(state, name, now, events)}",
         events,

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from ganger.core import events as ev
 from ganger.core.command_result import Effect, Refusal, number_of, task_named, text_of
-from ganger.core.model.records import RunState, TaskState
+from ganger.core.model.run_state import RunState
+from ganger.core.model.task_state import TaskState
 from ganger.core.state.apply_worker import BY_PERSON, is_at_work
 from ganger.core.state.indexes import is_delivering
 from ganger.core.vocabulary import TaskStatus
@@ -48,7 +49,7 @@ def end(state: RunState, data: Mapping[str, object], _now: float) -> Effect:
         )
         return Effect(said, (ev.WorkerEnding(name, task.attempts, "ended", NOT_FOLLOWED),))
     require_running(state, name)
-    who = f"the worker of {name}" if is_at_work(task) and task.step == "agent" else f"the attempt on {name}"
+    who = f"the worker of {name}" if is_at_work(task) and task.attempt.step == "agent" else f"the attempt on {name}"
     said = f"{who} is stopped; {name} is BLOCKED (paused) until ganger retry {name}"
     return Effect(said, (ev.WorkerEnding(name, task.attempts, "ended", ENDED),))
 
@@ -84,7 +85,7 @@ def require_running(state: RunState, name: str) -> None:
 
 
 def is_being_merged(state: RunState, name: str) -> bool:
-    return any(name in intent.tasks for intent in state.intents.values())
+    return any(name in intent.tasks for intent in state.branches.intents.values())
 
 
 def is_ended_by_person(task: TaskState) -> bool:
@@ -96,7 +97,7 @@ def _at_work(state: RunState, data: Mapping[str, object], what: str) -> tuple[st
     task = state.tasks[name]
     if task.status is not TaskStatus.RUNNING:
         raise Refusal(f"{name} is {task.status.value}: no worker is running; ganger why {name} shows its state")
-    if not is_at_work(task) or task.step != "agent":
+    if not is_at_work(task) or task.attempt.step != "agent":
         raise Refusal(
             f"the worker of {name} has finished, there is nothing to {what}; ganger why {name} shows its state"
         )

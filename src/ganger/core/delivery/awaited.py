@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ganger.core.model.ledger import Delivery
-from ganger.core.model.records import RunState
+from ganger.core.model.run_state import RunState
 from ganger.core.vocabulary import BlockReason, TaskStatus
 
 _MOST_NAMED = 5

@@ -9,7 +9,8 @@ from collections.abc import Collection
 
 from ganger.core.delivery.ci_files import ci_files
 from ganger.core.model.ledger import Delivery, RepoRules
-from ganger.core.model.records import RunState, TaskSpec
+from ganger.core.model.records import TaskSpec
+from ganger.core.model.run_state import RunState
 from ganger.core.path_patterns import covers_path
 from ganger.core.vocabulary import TaskStatus
 
@@ -43,14 +44,14 @@ def unexpected_for(paths: Collection[str], rules: RepoRules) -> str:
 
 def is_red(state: RunState, name: str) -> bool:
     """Whether CI's last verdict on this task was red: then its fix needs a green one."""
-    last = next((one for one in reversed(state.verdicts) if one.task == name), None)
+    last = next((one for one in reversed(state.pushes.verdicts) if one.task == name), None)
     return last is not None and not last.green
 
 
 def was_red_before(state: RunState, rules: RepoRules) -> bool:
     """Whether faults from before the run may still be in its branch without being any task's: they are ignored, or no
     task has fixed them yet."""
-    return rules.base_red == "ignore" or (rules.base_red == "mend" and not state.proved.get(rules.name, ""))
+    return rules.base_red == "ignore" or (rules.base_red == "mend" and not state.pushes.proved.get(rules.name, ""))
 
 
 def had_run(delivery: Delivery, sha: str = "") -> bool:
@@ -89,7 +90,7 @@ def was_pushed_again(delivery: Delivery) -> bool:
 
 def has_run_before(state: RunState, repo: str) -> bool:
     """Whether CI ran for this repository's branch or its change requests since the run began."""
-    if any(one.repo == repo for one in state.verdicts):
+    if any(one.repo == repo for one in state.pushes.verdicts):
         return True
     found = (task.delivery for name, task in state.tasks.items() if state.specs[name].repo == repo)
     return any(one is not None and had_run(one) for one in found)

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from ganger.core.model.ledger import Delivery, RepoRules
-from ganger.core.model.records import RunState
+from ganger.core.model.run_state import RunState
 from ganger.core.planning.repos import PROJECT, shown
 
 
 def repos_merged(state: RunState) -> tuple[str, ...]:
     """Repositories with a merged change, the project first."""
-    used = {state.specs[name].repo for name, task in state.tasks.items() if task.merged}
+    used = {state.specs[name].repo for name, task in state.tasks.items() if task.work.merged}
     return tuple(sorted(used))
 
 
 def is_requested(state: RunState, repo: str) -> bool:
     """Its changes become change requests, which a person or the forge merges."""
-    rules = state.repos.get(repo)
+    rules = state.chains.rules.get(repo)
     return rules is not None and rules.delivers and rules.style == "request"
 
 
 def is_pushed(state: RunState, repo: str) -> bool:
     """Its changes are pushed directly to a branch of its remote."""
-    rules = state.repos.get(repo)
+    rules = state.chains.rules.get(repo)
     return rules is not None and rules.delivers and rules.style != "request"
 
 
@@ -36,8 +36,10 @@ def needs_no_request(rules: RepoRules, now: Delivery) -> bool:
 
 def landable(state: RunState, repo: str) -> str:
     """The commit a person's branch may move to; empty: all that was merged. If CI is followed, it must be proved."""
-    rules = state.repos.get(repo)
-    return state.proved.get(repo, "") if is_pushed(state, repo) and rules is not None and rules.follows_ci else ""
+    rules = state.chains.rules.get(repo)
+    return (
+        state.pushes.proved.get(repo, "") if is_pushed(state, repo) and rules is not None and rules.follows_ci else ""
+    )
 
 
 def where_words(state: RunState) -> str:
@@ -47,12 +49,12 @@ def where_words(state: RunState) -> str:
     parts = []
     for repo in merged:
         of = f"{shown(repo)}: " if several else ""
-        if repo in state.landed:
-            parts.append(f"{of}landed in your branch at {state.landed[repo][:12]}")
+        if repo in state.branches.landed:
+            parts.append(f"{of}landed in your branch at {state.branches.landed[repo][:12]}")
         elif is_requested(state, repo):
             parts.append(f"{of}in change requests (ganger ledger)")
         elif is_pushed(state, repo):
-            parts.append(f"{of}pushed to {state.repos[repo].branch} (ganger ledger); git pull fetches it")
+            parts.append(f"{of}pushed to {state.chains.rules[repo].branch} (ganger ledger); git pull fetches it")
         else:
             only = f" --repo {repo or PROJECT}" if several and len(merged) > 1 else ""
             parts.append(f"{of}ganger land{only} moves your branch")

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from ganger.core.model.ci import MISSING_JOB, OVER, Ci, CiRules, Finding, RunFact, chosen, judge
 from ganger.core.model.ledger import RequestRef
-from ganger.core.model.records import RunState
+from ganger.core.model.run_state import RunState
 
 BEGIN, END = "<!-- ganger: kept current from here -->", "<!-- ganger: to here -->"
 
@@ -34,7 +34,7 @@ def next_in_line(state: RunState, waiting: Collection[str]) -> str:
 
     def place(name: str) -> tuple[bool, int]:
         known = _request_of(state, name)
-        return known is None or not (known.updates or known.merging), state.rank.get(name, len(state.rank))
+        return known is None or not (known.updates or known.merging), state.index.rank.get(name, len(state.index.rank))
 
     return min(waiting, key=place, default="")
 

@@ -7,7 +7,8 @@ it, so changes that are merged meanwhile wait and are pushed together.
 from __future__ import annotations
 
 from ganger.core.model.ledger import Delivery
-from ganger.core.model.records import RunState, TaskState
+from ganger.core.model.run_state import RunState
+from ganger.core.model.task_state import TaskState
 from ganger.core.vocabulary import BlockReason, TaskStatus
 
 # How CI is run again if the forge cannot do it: with a later tip of the branch; if there is none, an empty commit is
@@ -53,7 +54,7 @@ def under_way(state: RunState, repo: str) -> list[str]:
 
 def _awaits_verdict(state: RunState, name: str) -> bool:
     now = _delivery(state, name)
-    rules = state.repos.get(state.specs[name].repo)
+    rules = state.chains.rules.get(state.specs[name].repo)
     follows = rules is not None and rules.follows_ci
     return follows and bool(now.commit) and not needs_tip(now) and not now.needs_no_ci and not now.waits_for
 
@@ -61,13 +62,13 @@ def _awaits_verdict(state: RunState, name: str) -> bool:
 def waiting(state: RunState, repo: str) -> list[str]:
     """Tasks that go with the next push, in the order of their merges."""
     found = [n for n in _delivering(state, repo) if needs_tip(_delivery(state, n)) or _delivery(state, n).waits_for]
-    return sorted(found, key=lambda name: (_delivery(state, name).place, state.rank[name]))
+    return sorted(found, key=lambda name: (_delivery(state, name).place, state.index.rank[name]))
 
 
 def culprit(state: RunState, repo: str) -> str:
     """The task whose change keeps the branch red; empty if CI's last verdict on it was green, or the fix waits to be
     pushed."""
-    last = next((one for one in reversed(state.verdicts) if one.repo == repo), None)
+    last = next((one for one in reversed(state.pushes.verdicts) if one.repo == repo), None)
     if last is None or last.green or last.task not in state.tasks:
         return ""
     task = state.tasks[last.task]
@@ -78,7 +79,7 @@ def culprit(state: RunState, repo: str) -> str:
 
 def mend(state: RunState, repo: str) -> str:
     """The task whose fix waits to be pushed, if CI's last verdict on the branch was red."""
-    last = next((one for one in reversed(state.verdicts) if one.repo == repo), None)
+    last = next((one for one in reversed(state.pushes.verdicts) if one.repo == repo), None)
     return "" if last is None or last.green or last.task not in waiting(state, repo) else last.task
 
 
@@ -98,16 +99,16 @@ def suspects(state: RunState, repo: str) -> list[str]:
             continue
         if now.pushed and not now.needs_no_ci and not _changed_nothing(task):
             found.append(name)
-    return sorted(found, key=lambda name: (_delivery(state, name).place, state.rank[name]))
+    return sorted(found, key=lambda name: (_delivery(state, name).place, state.index.rank[name]))
 
 
 def _changed_nothing(task: TaskState) -> bool:
-    return task.change is not None and task.change.commit == task.change.base
+    return task.work.change is not None and task.work.change.commit == task.work.change.base
 
 
 def _delivering(state: RunState, repo: str) -> list[str]:
     """Without tasks whose revert is not made yet: what they track is already judged."""
-    found = [name for name in state.delivering if state.specs[name].repo == repo]
+    found = [name for name in state.index.delivering if state.specs[name].repo == repo]
     return [name for name in found if not _delivery(state, name).prepares_revert]
 
 

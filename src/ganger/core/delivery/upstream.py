@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ganger.core.model.ledger import RepoVerdict
-from ganger.core.model.records import RunState
+from ganger.core.model.run_state import RunState
 from ganger.core.planning.repos import graph_of, shown
 
 _MOST_SHOWN = 5
@@ -41,12 +41,12 @@ def suspects(state: RunState, repo: str, red_sha: str) -> tuple[Suspect, ...]:
     A commit the repository was green on is not the cause. Of the others, those present when it first turned red come
     first: a later red verdict may have another cause, but seldom does.
     """
-    own = _until_red(state.verdicts, repo, red_sha)
+    own = _until_red(state.pushes.verdicts, repo, red_sha)
     if not own:
         return ()
     found: list[tuple[tuple[int, ...], Suspect]] = []
-    for distance, above in enumerate(graph_of(state.repos).upstream.get(repo, ())):
-        line = _line(state.verdicts, above)
+    for distance, above in enumerate(graph_of(state.chains.rules).upstream.get(repo, ())):
+        line = _line(state.pushes.verdicts, above)
         low, first, last = _bounds(own, above, line)
         for number in range(low + 1, last + 1):
             suspect = _suspect(state, repo, number, line)
@@ -91,8 +91,8 @@ def _suspect(state: RunState, repo: str, number: int, line: Sequence[RepoVerdict
     """What the verdicts on other repositories that build on it show about this commit."""
     proved = line[number]
     implicated = cleared = 0
-    for other in graph_of(state.repos).downstream.get(proved.repo, ()):
-        theirs = [verdict for verdict in state.verdicts if verdict.repo == other != repo]
+    for other in graph_of(state.chains.rules).downstream.get(proved.repo, ()):
+        theirs = [verdict for verdict in state.pushes.verdicts if verdict.repo == other != repo]
         low, first, _ = _bounds(theirs, proved.repo, line)
         implicated += bool(theirs) and not theirs[-1].green and low < number <= first
         cleared += number <= low

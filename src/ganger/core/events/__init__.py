@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import typing
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ganger.core.events.agents import AgentHeard as AgentHeard, CostSettled as CostSettled
@@ -121,8 +121,8 @@ from ganger.core.events.worker import (
     WorkerReported as WorkerReported,
     WorkerSuspected as WorkerSuspected,
 )
-from ganger.core.model.ledger import RepoRules
-from ganger.core.model.records import Budget, Limits, Policy, TaskSpec, VerifyStep
+from ganger.core.model.records import Policy, TaskSpec, VerifyStep
+from ganger.core.model.run_settings import RunSettings
 from ganger.core.plain_values import builder
 from ganger.core.vocabulary import BlockReason, RunStatus, TaskStatus
 
@@ -138,25 +138,12 @@ class RunStarted:
 
 
 @dataclass(frozen=True, slots=True)
-class LeadStarted:
+class LeadStarted(RunSettings):
     """A process took the lead: the first time, and each time the run is continued."""
 
     pid: int
-    policy: Policy
-    only: tuple[str, ...] | None = None
-    max_tasks: int | None = None
     fence: int = 0
-    budget: Budget = field(default_factory=Budget)
-    healer: str = ""
-    limits: Limits = field(default_factory=Limits)
-    accounts: dict[str, str] = field(default_factory=dict)
-    mode: str = "direct"
-    merging: str = "queue"
-    levels: dict[str, int] = field(default_factory=dict)
-    in_place: tuple[str, ...] = ()
     boot_id: str = ""
-    pull_roles: tuple[str, ...] = ()
-    repos: tuple[RepoRules, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ from enum import StrEnum
 
 from ganger.core.failures.classes import CLASSES, VERIFY_SIGNAL, Failure, known_class
 from ganger.core.model.ledger import BY_GANGER
-from ganger.core.model.records import Policy, TaskSpec, TaskState
+from ganger.core.model.records import Policy, TaskSpec
+from ganger.core.model.task_state import TaskState
 from ganger.core.vocabulary import BlockReason, FailureClass, TaskStatus
 
 End = tuple[TaskStatus, BlockReason | None]
@@ -43,7 +44,10 @@ def allowed_attempts(spec: TaskSpec, policy: Policy, granted: int = 0, by_person
 
 
 def attempts_left(spec: TaskSpec, task: TaskState, policy: Policy) -> int:
-    return allowed_attempts(spec, policy, task.granted, task.granted_by_person) - task.worker_attempts
+    return (
+        allowed_attempts(spec, policy, task.counters.granted, task.counters.granted_by_person)
+        - task.counters.worker_attempts
+    )
 
 
 REWORK = "rework"
@@ -91,17 +95,17 @@ def may_retry_class(spec: TaskSpec, failure_class: str) -> bool:
 
 def _after_stall(task: TaskState, policy: Policy) -> NextStep:
     """Z03: restarts, then another worker, then a person."""
-    if task.stalls < policy.stall_restarts:
-        why = f"the worker stalled; started again ({task.stalls + 1} of {policy.stall_restarts})"
+    if task.counters.stalls < policy.stall_restarts:
+        why = f"the worker stalled; started again ({task.counters.stalls + 1} of {policy.stall_restarts})"
         return NextStep(Then.AGAIN_NOW, "stalls", why)
-    if task.stalls == policy.stall_restarts:
+    if task.counters.stalls == policy.stall_restarts:
         return NextStep(Then.AGAIN_NOW, "stalls", "it stalled again; another worker starts over")
     return NextStep(Then.SETTLE, "stalls", "it stalled under another worker too", TaskStatus.ESCALATED)
 
 
 def is_reassigned(task: TaskState, policy: Policy) -> bool:
     """Whether another worker than the one that stalled has the task: a new session with the role's fallback."""
-    return task.stalls > policy.stall_restarts
+    return task.counters.stalls > policy.stall_restarts
 
 
 def _mends_ci(task: TaskState) -> bool:
@@ -111,8 +115,8 @@ def _mends_ci(task: TaskState) -> bool:
 
 def _after_ci(task: TaskState, fixes: int) -> NextStep:
     """D06: CI is fixed up to so many times, whatever the reason a fix fails."""
-    if task.ci_fixes < fixes:
-        return NextStep(Then.AGAIN_NOW, "ci_fixes", f"CI is red; fix {task.ci_fixes + 1} of {fixes}")
+    if task.counters.ci_fixes < fixes:
+        return NextStep(Then.AGAIN_NOW, "ci_fixes", f"CI is red; fix {task.counters.ci_fixes + 1} of {fixes}")
     return NextStep(Then.SETTLE, "worker_attempts", f"CI is red after {fixes} attempts to fix it", TaskStatus.ESCALATED)
 
 
@@ -126,9 +130,9 @@ def _after_revert(chosen: NextStep) -> NextStep:
 
 def _after_review(task: TaskState, rounds: int) -> NextStep:
     """W08: a reviewing agent may send a change back so often; then a person decides."""
-    if task.reworks < rounds:
+    if task.counters.reworks < rounds:
         return NextStep(
-            Then.AGAIN_NOW, "reworks", f"sent back by its reviewer; done again, {task.reworks + 1} of {rounds}"
+            Then.AGAIN_NOW, "reworks", f"sent back by its reviewer; done again, {task.counters.reworks + 1} of {rounds}"
         )
     times = f"{rounds + 1} times" if rounds else "and policy.rework_rounds is 0"
     return NextStep(Then.SETTLE, "none", f"its reviewer sent it back {times}", TaskStatus.ESCALATED)
@@ -178,26 +182,26 @@ def _usually(
         return _after_review(task, policy.rework_rounds)
     if asks and cls is FailureClass.BLOCKED_EXTERNAL:
         return NextStep(Then.SETTLE, "none", "it waits for an answer", TaskStatus.ESCALATED)
-    if cls is FailureClass.CONTRACT_ERROR and task.format_retries < policy.format_retries:
+    if cls is FailureClass.CONTRACT_ERROR and task.counters.format_retries < policy.format_retries:
         return NextStep(
             Then.AGAIN_NOW, "format_retries", "the answer broke the contract; asked again with a strict reminder"
         )
-    if cls is FailureClass.CRASH and task.respawns < policy.respawns:
+    if cls is FailureClass.CRASH and task.counters.respawns < policy.respawns:
         return NextStep(Then.AGAIN_NOW, "respawns", "the worker crashed; run again once")
     if cls is FailureClass.STALLED:
         return _after_stall(task, policy)
-    if cls is FailureClass.TRANSIENT_INFRA and task.transient_retries < policy.transient_retries:
-        delay = backoff_sec(spec.id, task.transient_retries)
+    if cls is FailureClass.TRANSIENT_INFRA and task.counters.transient_retries < policy.transient_retries:
+        delay = backoff_sec(spec.id, task.counters.transient_retries)
         why = f"a temporary error; tried again in {delay:.0f} s"
         return NextStep(Then.AGAIN_AFTER, "transient_retries", why, delay_sec=delay)
     if cls is FailureClass.MERGE_CONFLICT:
-        if task.merge_retries < policy.merge_retries:
+        if task.counters.merge_retries < policy.merge_retries:
             why = "the change does not fit the newest head; done again on that head, with the conflict in the prompt"
             return NextStep(Then.AGAIN_NOW, "merge_retries", why)
         return NextStep(
             Then.SETTLE, "worker_attempts", "it conflicts again", TaskStatus.BLOCKED, BlockReason.NEEDS_REWORK
         )
-    if cls is FailureClass.NO_CHANGE and task.no_change_retries < policy.no_change_retries:
+    if cls is FailureClass.NO_CHANGE and task.counters.no_change_retries < policy.no_change_retries:
         return NextStep(Then.AGAIN_NOW, "no_change_retries", "nothing was changed; asked again")
     if failure.undecided:
         why = "a signal ends its check, with the change and without it"
@@ -208,13 +212,15 @@ def _usually(
     if row.blocks_as is not None:
         pays = _PAID_BY.get(cls, "worker_attempts")
         return NextStep(Then.SETTLE, pays, row.then, TaskStatus.BLOCKED, row.blocks_as)
-    limit = allowed_attempts(spec, policy, task.granted, task.granted_by_person)
-    used = f"{task.worker_attempts} of {limit} worker attempts used"
+    limit = allowed_attempts(spec, policy, task.counters.granted, task.counters.granted_by_person)
+    used = f"{task.counters.worker_attempts} of {limit} worker attempts used"
     ended = end_of(cls.value, failure.signature, policy, healing=healing)
     if not may_retry_class(spec, cls.value):
         by = "the task's retry_on" if spec.retry_on is not None else "its class"
         return NextStep(Then.SETTLE, "worker_attempts", f"{cls.value} is not retried ({by}); {used}", *ended)
-    hopeful = healing and row.healable and (spec.max_attempts is None or task.worker_attempts < spec.max_attempts)
-    if task.worker_attempts < limit or hopeful:
+    hopeful = (
+        healing and row.healable and (spec.max_attempts is None or task.counters.worker_attempts < spec.max_attempts)
+    )
+    if task.counters.worker_attempts < limit or hopeful:
         return NextStep(Then.AGAIN_LATER, "worker_attempts", used)
     return NextStep(Then.SETTLE, "worker_attempts", used, *ended)

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from ganger.core import events as ev
 from ganger.core.failures.classes import CLASSES, known_class
 from ganger.core.failures.retries import attempts_left, end_of, may_retry_class
-from ganger.core.model.records import HealRound, RunState, TaskState, Window
+from ganger.core.model.records import HealRound, Window
+from ganger.core.model.run_state import RunState
+from ganger.core.model.task_state import TaskState
 from ganger.core.money.budgets import run_refusal
 from ganger.core.state.indexes import is_delivering
 from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, TaskStatus
@@ -48,7 +50,7 @@ def healing_on(state: RunState) -> bool:
     """Whether a healer may be called at all."""
     policy = state.policy
     return (
-        bool(state.healer)
+        bool(state.healing.healer)
         and policy.heal_schedule is not HealSchedule.OFF
         and policy.max_heal_rounds_per_window > 0
         and policy.max_total_heal_rounds > 0
@@ -56,7 +58,7 @@ def healing_on(state: RunState) -> bool:
 
 
 def is_healable(task: TaskState) -> bool:
-    cls = known_class(task.last_failure_class)
+    cls = known_class(task.failure.failure_class)
     return cls is not None and CLASSES[cls].healable
 
 
@@ -65,9 +67,9 @@ def may_be_healed(state: RunState, name: str) -> bool:
     task, spec = state.tasks[name], state.specs[name]
     if task.status is not TaskStatus.FAILED or task.final or not is_healable(task):
         return False
-    if not may_retry_class(spec, task.last_failure_class or ""):
+    if not may_retry_class(spec, task.failure.failure_class or ""):
         return False
-    return spec.max_attempts is None or task.worker_attempts < spec.max_attempts
+    return spec.max_attempts is None or task.counters.worker_attempts < spec.max_attempts
 
 
 def larger(size: int) -> int:
@@ -88,7 +90,7 @@ def smaller(size: int) -> int:
 
 def passed(task: TaskState) -> bool:
     """Whether its window finds no fault with it: what waits to be merged is verified."""
-    return task.status is TaskStatus.DONE or task.parked or is_delivering(task)
+    return task.status is TaskStatus.DONE or task.work.in_merge_queue or is_delivering(task)
 
 
 def failure_rate(state: RunState, tasks: Sequence[str]) -> float:
@@ -102,7 +104,7 @@ def failure_rate(state: RunState, tasks: Sequence[str]) -> float:
 
 
 def rounds_of(state: RunState, lineage: int) -> int:
-    return sum(1 for round_ in state.heal_rounds if round_.lineage == lineage)
+    return sum(1 for round_ in state.healing.rounds if round_.lineage == lineage)
 
 
 def may_heal_again(state: RunState, lineage: int) -> bool:
@@ -110,8 +112,8 @@ def may_heal_again(state: RunState, lineage: int) -> bool:
     policy = state.policy
     return (
         rounds_of(state, lineage) < policy.max_heal_rounds_per_window
-        and len(state.heal_rounds) < policy.max_total_heal_rounds
-        and not run_refusal(state, state.last_at)
+        and len(state.healing.rounds) < policy.max_total_heal_rounds
+        and not run_refusal(state, state.log.last_at)
     )
 
 
@@ -147,8 +149,8 @@ def failing_with_held(state: RunState, names: Iterable[str]) -> dict[str, str]:
     """Failing tasks and those held behind them, with their signatures."""
     found: dict[str, str] = {}
     for name in names:
-        for each in (name, *state.held.get(name, ())):
-            found[each] = state.tasks[each].last_failure_signature or ""
+        for each in (name, *state.index.held.get(name, ())):
+            found[each] = state.tasks[each].failure.signature or ""
     return found
 
 
@@ -161,7 +163,7 @@ def after_window(state: RunState, window: Window) -> HealVerdict:
     release, promote, behind = _held_behind(state, window)
     if not healing_on(state):
         # This canary will not be healed again, so the tasks behind it no longer wait for it.
-        failed += [each for t in window.tasks if not passed(state.tasks[t]) for each in state.held.get(t, ())]
+        failed += [each for t in window.tasks if not passed(state.tasks[t]) for each in state.index.held.get(t, ())]
         again = tuple(t for t in failed if may_run_again(state, t))
         return HealVerdict(requeue=again, give_up=_without(failed, again), release=release)
     sick = [t for t in failed if may_be_healed(state, t)]
@@ -175,22 +177,22 @@ def after_window(state: RunState, window: Window) -> HealVerdict:
 
 def _with_healing(state: RunState, window: Window, sick: list[str], so_far: HealVerdict) -> HealVerdict:
     policy = state.policy
-    stubborn = [t for t in sick if state.tasks[t].repeats >= policy.signature_repeat_limit]
+    stubborn = [t for t in sick if state.tasks[t].counters.repeats >= policy.signature_repeat_limit]
     curable = _without(sick, stubborn)
     reason = _hopeless(state, window, sick, stubborn)
     escalate = [*so_far.escalate]
     for name in stubborn:
-        rounds = state.tasks[name].healer_attempts
-        escalate.append((name, f"the same failure came back {state.tasks[name].repeats} times after healing"))
+        rounds = state.tasks[name].counters.healer_attempts
+        escalate.append((name, f"the same failure came back {state.tasks[name].counters.repeats} times after healing"))
         told = f"its canary {name} still fails after {rounds} heal rounds; it was not run again"
-        escalate += [(held, told) for held in state.held.get(name, ())]
+        escalate += [(held, told) for held in state.index.held.get(name, ())]
     if reason or not curable:
         return _replace(so_far, escalate=escalate, give_up=(*so_far.give_up, *_all(state, curable)), abandon=reason)
     if may_heal_again(state, window.lineage):
-        held = any(name in state.held for name in curable)
+        held = any(name in state.index.held for name in curable)
         isolate = held or failure_rate(state, window.tasks) > policy.failure_threshold
         return _replace(so_far, escalate=escalate, heal=tuple(_all(state, curable)), isolate=isolate)
-    again = [t for t in curable if may_run_again(state, t) and not state.tasks[t].healer_attempts]
+    again = [t for t in curable if may_run_again(state, t) and not state.tasks[t].counters.healer_attempts]
     left = _all(state, _without(curable, again))
     return _replace(
         so_far, escalate=escalate, requeue=(*so_far.requeue, *again), give_up=(*so_far.give_up, *left), abandon=reason
@@ -205,7 +207,7 @@ def _replace(verdict: HealVerdict, **changes: object) -> HealVerdict:
 
 def _all(state: RunState, names: Iterable[str]) -> list[str]:
     """These tasks and all tasks held behind them."""
-    return list(dict.fromkeys(each for name in names for each in (name, *state.held.get(name, ()))))
+    return list(dict.fromkeys(each for name in names for each in (name, *state.index.held.get(name, ()))))
 
 
 def _hopeless(state: RunState, window: Window, sick: list[str], stubborn: list[str]) -> str:
@@ -222,12 +224,12 @@ def _hopeless(state: RunState, window: Window, sick: list[str], stubborn: list[s
     beaten = {} if any(passed(state.tasks[t]) for t in window.tasks) else _defeated(state)
     for name in _without(sick, stubborn):
         known = beaten.get(_signature(state, name))
-        if known is not None and not state.tasks[name].healer_attempts:
+        if known is not None and not state.tasks[name].counters.healer_attempts:
             return (
                 f"healing does not converge: {name} fails with {_signature(state, name)!r}, "
                 f"which healing could not fix in {known}"
             )
-    if len(state.heal_rounds) >= state.policy.max_total_heal_rounds and sick and not _last_helped(state, sick):
+    if len(state.healing.rounds) >= state.policy.max_total_heal_rounds and sick and not _last_helped(state, sick):
         return (
             f"the total healing budget of {state.policy.max_total_heal_rounds} rounds is used up without improvement; "
             f"still failing: {_named(state, sick)}"
@@ -236,7 +238,7 @@ def _hopeless(state: RunState, window: Window, sick: list[str], stubborn: list[s
 
 
 def _last_helped(state: RunState, sick: list[str]) -> bool:
-    last = state.heal_rounds[-1]
+    last = state.healing.rounds[-1]
     before = dict(zip(last.failed, last.signatures, strict=True))
     after = {name: signature for name, signature in failing_with_held(state, sick).items() if name in before}
     return bool(converging(before, after))
@@ -245,12 +247,12 @@ def _last_helped(state: RunState, sick: list[str]) -> bool:
 def _defeated(state: RunState) -> dict[str, str]:
     """Signatures that persist after all allowed healing, and a task that escalated with each."""
     return {
-        state.tasks[name].last_failure_signature or "": name
-        for round_ in state.heal_rounds
+        state.tasks[name].failure.signature or "": name
+        for round_ in state.healing.rounds
         for name in round_.failed
         if name in state.tasks
         and state.tasks[name].status is TaskStatus.ESCALATED
-        and state.tasks[name].repeats >= state.policy.signature_repeat_limit
+        and state.tasks[name].counters.repeats >= state.policy.signature_repeat_limit
     }
 
 
@@ -260,7 +262,7 @@ def _held_behind(state: RunState, window: Window) -> tuple[tuple[str, ...], tupl
     promote: list[str] = []
     escalate: list[tuple[str, str]] = []
     for name in window.tasks:
-        held = state.held.get(name)
+        held = state.index.held.get(name)
         if not held:
             continue
         task = state.tasks[name]
@@ -274,7 +276,7 @@ def _held_behind(state: RunState, window: Window) -> tuple[tuple[str, ...], tupl
 
 
 def _signature(state: RunState, name: str) -> str:
-    return state.tasks[name].last_failure_signature or ""
+    return state.tasks[name].failure.signature or ""
 
 
 def _named(state: RunState, names: Sequence[str], most: int = 5) -> str:
@@ -290,7 +292,7 @@ def _without(names: Iterable[str], out: Iterable[str]) -> tuple[str, ...]:
 def may_run_again(state: RunState, name: str) -> bool:
     """A failed task with attempts left and a class that is retried."""
     task, spec = state.tasks[name], state.specs[name]
-    if task.status is not TaskStatus.FAILED or not may_retry_class(spec, task.last_failure_class or ""):
+    if task.status is not TaskStatus.FAILED or not may_retry_class(spec, task.failure.failure_class or ""):
         return False
     return attempts_left(spec, task, state.policy) > 0
 
@@ -298,7 +300,7 @@ def may_run_again(state: RunState, name: str) -> bool:
 def given_up(state: RunState, name: str, detail: str) -> ev.TaskSettled:
     """The end of a task for which no retry is left."""
     task = state.tasks[name]
-    ended = end_of(task.last_failure_class, task.last_failure_signature, state.policy, healing=healing_on(state))
+    ended = end_of(task.failure.failure_class, task.failure.signature, state.policy, healing=healing_on(state))
     return ev.TaskSettled(name, ended[0], detail, ended[1])
 
 
@@ -321,7 +323,7 @@ def shrunk_size(state: RunState, round_: HealRound, cure: Cure) -> int:
     much has shrunk already. Only `auto` has sizes that change; under any schedule the retry itself is smaller."""
     if not cure.shrink:
         return 0
-    return state.current_batch_size if round_.isolate else smaller(state.current_batch_size)
+    return state.windows.batch_size if round_.isolate else smaller(state.windows.batch_size)
 
 
 def after_round(state: RunState, round_: HealRound, cure: Cure) -> tuple[tuple[str, ...], list[ev.Event]]:
@@ -357,13 +359,13 @@ def after_nothing(
     failed = [name for name in failed if name not in escalate]
     if failed and may_heal_again(state, round_.lineage):
         return tuple(failed), (), events
-    again = [name for name in failed if may_run_again(state, name) and state.tasks[name].held_by not in failed]
+    again = [name for name in failed if may_run_again(state, name) and state.tasks[name].waits_for_canary not in failed]
     if round_.isolate:
         retry, events = _isolated(state, again, Cure(tuple(again)), events)
     else:
         retry = tuple(again)
         events += [ev.TaskRequeued(name, f"{_NOTHING}; tried again as it is") for name in again]
-    behind = {name for name in failed if state.tasks[name].held_by in again}
+    behind = {name for name in failed if state.tasks[name].waits_for_canary in again}
     events += [
         given_up(state, name, f"{state.tasks[name].detail} ({_NOTHING})")
         for name in failed
@@ -393,13 +395,13 @@ def _isolated(state: RunState, again: list[str], cure: Cure, events: list[ev.Eve
 
 def _shared_signature(state: RunState, name: str, again: Sequence[str]) -> str:
     """Tasks held behind a canary stay with it, even if the canary now fails differently."""
-    canary = state.tasks[name].held_by
+    canary = state.tasks[name].waits_for_canary
     return _signature(state, canary if canary in again else name)
 
 
 def _canary(state: RunState, names: Sequence[str]) -> str:
     """The canary stays the task that has run most often for this cluster; else it is the first in plan order."""
-    return min(names, key=lambda name: (name not in state.held, state.rank[name]))
+    return min(names, key=lambda name: (name not in state.index.held, state.index.rank[name]))
 
 
 def _requeue(name: str, cure: Cure, why: str) -> ev.TaskRequeued:

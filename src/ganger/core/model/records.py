@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from ganger.core.model.ledger import Delivery, RepoRules, RepoVerdict, TargetVerdict
-from ganger.core.model.workers import Checkpoint, WorkerNow
-from ganger.core.vocabulary import BlockReason, HealSchedule, Phase, RunStatus, TaskStatus
+from ganger.core.model.counters import CounterLimits
+from ganger.core.vocabulary import HealSchedule, Phase
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
-    """How a run behaves; the eight fields of state 2.0 and Ganger's own counters."""
+class Policy(CounterLimits):
+    """How a run behaves; the eight fields of state 2.0 and the limits of Ganger's own counters."""
 
     heal_schedule: HealSchedule = HealSchedule.AUTO
     batch_size: int = 5
@@ -21,15 +20,7 @@ class Policy:
     max_total_heal_rounds: int = 8
     signature_repeat_limit: int = 2
     concurrency: int = 1
-    format_retries: int = 1
-    respawns: int = 1
-    transient_retries: int = 3
     quota_wait_sec: float = 300.0
-    merge_retries: int = 2
-    no_change_retries: int = 1
-    rework_rounds: int = 2
-    stall_restarts: int = 2
-    checkpoints: int = 10
     quota_spread_sec: float = 0.0
     exhausted: str = "fail"
 
@@ -299,84 +290,6 @@ class Removal:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskState:
-    """The state of one task. Each counter is its own field; no counter stands in for another."""
-
-    status: TaskStatus = TaskStatus.PENDING
-    block_reason: BlockReason | None = None
-    detail: str = ""
-    attempts: int = 0
-    worker_attempts: int = 0
-    format_retries: int = 0
-    respawns: int = 0
-    transient_retries: int = 0
-    merge_retries: int = 0
-    no_change_retries: int = 0
-    denials: int = 0
-    stalls: int = 0
-    ci_fixes: int = 0
-    reworks: int = 0
-    checkpoints: int = 0
-    granted: int = 0
-    granted_by_person: int = 0
-    repeats: int = 0
-    healed: bool = False
-    heal_signature: str = ""
-    healer_attempts: int = 0
-    patches: tuple[str, ...] = ()
-    hints: tuple[str, ...] = ()
-    held_by: str = ""
-    not_before: float = 0.0
-    timeout_sec: float | None = None
-    account: str = ""
-    spent: Spending = Spending()
-    token: str = ""
-    started_at: str = ""
-    step: str = ""
-    summary: str = ""
-    last_failure_class: str | None = None
-    last_failure_signature: str | None = None
-    reminder: str = ""
-    verified_attempt: int | None = None
-    verify_steps: tuple[VerifyStep, ...] = ()
-    proof: str = ""
-    backup: str = ""
-    launched: tuple[int, int] | None = None
-    ended: Ended | None = None
-    log: str = ""
-    harvest: str = ""
-    session: str = ""
-    totals: Totals | None = None
-    model: str = ""
-    resume: str = ""
-    worked_by: str = ""
-    walls: str = ""
-    continued: str = ""
-    afresh: str = ""
-    doing: str = ""
-    worker: WorkerNow | None = None
-    checkpoint: Checkpoint | None = None
-    workspace_of: int = 0
-    change: ChangeRecord | None = None
-    parked: bool = False
-    merged: str = ""
-    saved: str = ""
-    saved_files: tuple[str, ...] = ()
-    saved_refused: bool = False
-    remade: bool = False
-    missing: tuple[str, ...] = ()
-    contended: tuple[str, ...] = ()
-    delivery: Delivery | None = None
-    locked: bool = False
-    uncharged: bool = False
-    losses: int = 0
-    attempt_usd: float = 0.0
-    final: bool = False
-    pending_history: HistoryItem | None = None
-    history: tuple[HistoryItem, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Window:
     """The tasks being attempted before the next checkpoint."""
 
@@ -401,99 +314,3 @@ class Scope:
     @property
     def limited(self) -> bool:
         return self.only is not None or self.max_tasks is not None
-
-
-@dataclass(slots=True)
-class RunState:
-    """The whole run in memory, changed only by `transitions.apply`."""
-
-    run_id: str = ""
-    manifest_digest: str = ""
-    status: RunStatus = RunStatus.RUNNING
-    abort_reason: str | None = None
-    policy: Policy = field(default_factory=Policy)
-    specs: dict[str, TaskSpec] = field(default_factory=dict)
-    tasks: dict[str, TaskState] = field(default_factory=dict)
-    rank: dict[str, int] = field(default_factory=dict)
-    by_rank: list[str] = field(default_factory=list)
-    dependents: dict[str, list[str]] = field(default_factory=dict)
-    unmet: dict[str, int] = field(default_factory=dict)
-    ready: list[int] = field(default_factory=list)
-    counts: dict[TaskStatus, int] = field(default_factory=dict)
-    running: set[str] = field(default_factory=set)
-    busy_files: dict[str, str] = field(default_factory=dict)
-    window: Window | None = None
-    window_open: set[str] = field(default_factory=set)
-    window_ready: list[int] = field(default_factory=list)
-    windows_opened: int = 0
-    current_batch_size: int = 1
-    budget: Budget = field(default_factory=Budget)
-    limits: Limits = field(default_factory=Limits)
-    healer: str = ""
-    spent: Spending = field(default_factory=Spending)
-    cost_of_class: dict[str, float] = field(default_factory=dict)
-    contents: dict[str, str] = field(default_factory=dict)
-    heal_rounds: list[HealRound] = field(default_factory=list)
-    heal_abandoned: str = ""
-    retry_now: tuple[str, ...] = ()
-    retry_of: int = 0
-    held: dict[str, list[str]] = field(default_factory=dict)
-    waiting: set[str] = field(default_factory=set)
-    written: set[str] = field(default_factory=set)
-    retired: dict[str, int] = field(default_factory=dict)
-    accounts: dict[str, str] = field(default_factory=dict)
-    active_sec: float = 0.0
-    lead_since: str = ""
-    last_at: str = ""
-    patches: dict[str, PatchRecord] = field(default_factory=dict)
-    questions: dict[str, Question] = field(default_factory=dict)
-    asked: int = 0
-    accounts_paused: dict[str, float] = field(default_factory=dict)
-    accounts_limited: dict[str, int] = field(default_factory=dict)
-    accounts_rested: dict[str, float] = field(default_factory=dict)
-    accounts_shut: dict[str, float] = field(default_factory=dict)
-    hosts: dict[str, HostTrouble] = field(default_factory=dict)
-    commands_taken: int = 0
-    paused: bool = False
-    draining: bool = False
-    leads: int = 0
-    scope: Scope = field(default_factory=Scope)
-    touched: set[str] = field(default_factory=set)
-    stopping: bool = False
-    finished: bool = False
-    started_at: str = ""
-    finished_at: str = ""
-    last_seq: int = 0
-    refused: list[str] = field(default_factory=list)
-    mode: str = "direct"
-    merging: str = "queue"
-    heads: dict[str, str] = field(default_factory=dict)
-    intents: dict[str, Intent] = field(default_factory=dict)
-    rebases: dict[str, Rebase] = field(default_factory=dict)
-    removals: dict[str, Removal] = field(default_factory=dict)
-    parked: set[str] = field(default_factory=set)
-    level_of: dict[str, int] = field(default_factory=dict)
-    level_open: dict[int, int] = field(default_factory=dict)
-    evidence: dict[str, str] = field(default_factory=dict)
-    artifacts: set[str] = field(default_factory=set)
-    in_place_roles: set[str] = field(default_factory=set)
-    gate_runs: int = 0
-    landed: dict[str, str] = field(default_factory=dict)
-    boot_id: str = ""
-    rebooted: bool = False
-    pulled: set[str] = field(default_factory=set)
-    answered: set[str] = field(default_factory=set)
-    pull_roles: set[str] = field(default_factory=set)
-    repos: dict[str, RepoRules] = field(default_factory=dict)
-    locks: dict[str, set[str]] = field(default_factory=dict)
-    halted: dict[str, str] = field(default_factory=dict)
-    broken: dict[str, str] = field(default_factory=dict)
-    delivering: set[str] = field(default_factory=set)
-    verdicts: list[RepoVerdict] = field(default_factory=list)
-    proved: dict[str, str] = field(default_factory=dict)
-    tips: dict[str, str] = field(default_factory=dict)
-    theirs: dict[str, str] = field(default_factory=dict)
-    blamed: dict[str, str] = field(default_factory=dict)
-    halves: dict[str, str] = field(default_factory=dict)
-    bases: dict[str, TargetVerdict] = field(default_factory=dict)
-    merge_count: int = 0

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from ganger.core import events as ev
 from ganger.core.model.fast_replace import replace
-from ganger.core.model.records import Budget, RunState, Spending, TaskState, Totals
+from ganger.core.model.records import Budget, Spending, Totals
+from ganger.core.model.run_state import RunState
+from ganger.core.model.task_state import TaskState
 from ganger.core.times import seconds_between
 
 
@@ -35,8 +37,8 @@ class Purse:
 
 def reservation(state: RunState) -> Reservation:
     """The operator's estimate, or the attempts' mean so far if that is higher."""
-    budget, spent = state.budget, state.spent
-    settled = max(1, spent.attempts - len(state.running))
+    budget, spent = state.money.budget, state.money.spent
+    settled = max(1, spent.attempts - len(state.index.running))
     usd = max(budget.attempt_usd, spent.usd / settled) if budget.usd is not None or budget.task_usd is not None else 0.0
     tokens = 0
     if budget.tokens is not None or budget.task_tokens is not None:
@@ -46,7 +48,7 @@ def reservation(state: RunState) -> Reservation:
 
 def run_refusal(state: RunState, now: str, purse: Purse | None = None) -> str:
     """Why the run's budget allows no further attempt; empty if it does."""
-    budget, spent, taken = state.budget, state.spent, purse or Purse()
+    budget, spent, taken = state.money.budget, state.money.spent, purse or Purse()
     wanted = reservation(state)
     if budget.attempts is not None and spent.attempts + taken.attempts >= budget.attempts:
         return f"budget.attempts: {spent.attempts} of {budget.attempts} attempts are used"
@@ -70,7 +72,7 @@ def run_refusal(state: RunState, now: str, purse: Purse | None = None) -> str:
 
 def spent_out(state: RunState, now: str) -> str:
     """Why no agent may be called any more, not even one without an attempt, such as a reviewer; empty if one may."""
-    budget, spent = state.budget, state.spent
+    budget, spent = state.money.budget, state.money.spent
     if budget.usd is not None and spent.usd >= budget.usd:
         return f"budget.usd: ${spent.usd:.2f} of ${budget.usd:.2f} are spent"
     if budget.tokens is not None and spent.tokens >= budget.tokens:
@@ -88,10 +90,10 @@ def budget_named(text: str) -> str:
 
 def _unknown_price(state: RunState, wanted: Reservation, taken: Purse) -> str:
     """Without an estimate, one attempt runs alone: several at once could spend many times the budget."""
-    budget = state.budget
+    budget = state.money.budget
     unknown = (budget.usd is not None and not wanted.usd) or (budget.tokens is not None and not wanted.tokens)
-    under_way = len(state.running) + taken.attempts
-    if not unknown or not under_way or state.spent.attempts > len(state.running):
+    under_way = len(state.index.running) + taken.attempts
+    if not unknown or not under_way or state.money.spent.attempts > len(state.index.running):
         return ""
     return "the first attempt shows the cost; budget.attempt_usd and attempt_tokens let more start at once"
 
@@ -112,18 +114,18 @@ def task_refusal(budget: Budget, task: TaskState, wanted: Reservation) -> str:
 
 def time_limit(state: RunState, task: str, now: str) -> float:
     """How long an attempt may take: its own limit, and what is left of the run's and the task's wall time."""
-    own = state.tasks[task].timeout_sec or state.specs[task].timeout_sec
+    own = state.tasks[task].next_start.timeout_sec or state.specs[task].timeout_sec
     limits = [own]
-    if state.budget.wall_sec is not None:
-        limits.append(state.budget.wall_sec - active_seconds(state, now))
-    if state.budget.task_wall_sec is not None:
-        limits.append(state.budget.task_wall_sec - state.tasks[task].spent.wall_sec)
+    if state.money.budget.wall_sec is not None:
+        limits.append(state.money.budget.wall_sec - active_seconds(state, now))
+    if state.money.budget.task_wall_sec is not None:
+        limits.append(state.money.budget.task_wall_sec - state.tasks[task].spent.wall_sec)
     return max(0.1, min(limits))
 
 
 def active_seconds(state: RunState, now: str) -> float:
     """How long the run has been led, over all leads; `now` is a time in the format of events."""
-    return state.active_sec + seconds_between(state.lead_since, now)
+    return state.lead.active_sec + seconds_between(state.lead.since, now)
 
 
 def _total(spent: Spending) -> float:
@@ -172,9 +174,9 @@ def released(state: RunState, task: TaskState) -> Spending:
     spent = task.spent
     if not spent.reserved_usd and not spent.reserved_tokens:
         return spent
-    state.spent = replace(
-        state.spent,
-        reserved_usd=max(0.0, state.spent.reserved_usd - spent.reserved_usd),
-        reserved_tokens=max(0, state.spent.reserved_tokens - spent.reserved_tokens),
+    state.money.spent = replace(
+        state.money.spent,
+        reserved_usd=max(0.0, state.money.spent.reserved_usd - spent.reserved_usd),
+        reserved_tokens=max(0, state.money.spent.reserved_tokens - spent.reserved_tokens),
     )
     return replace(spent, reserved_usd=0.0, reserved_tokens=0)

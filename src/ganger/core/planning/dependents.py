@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ganger.core import events as ev
-from ganger.core.model.records import RunState
+from ganger.core.model.run_state import RunState
 from ganger.core.vocabulary import BlockReason, TaskStatus
 
 
@@ -14,7 +14,7 @@ def behind_failed(state: RunState, task: str) -> list[str]:
     found: dict[str, None] = {}
     queue = [task]
     for current in queue:
-        for dependent in state.dependents.get(current, ()):
+        for dependent in state.index.dependents.get(current, ()):
             if dependent not in found and state.tasks[dependent].status is TaskStatus.PENDING:
                 found[dependent] = None
                 queue.append(dependent)

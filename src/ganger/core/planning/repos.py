@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ganger.core.model.ledger import BY_GANGER, NO_RULES, Milestone, RepoRules
-from ganger.core.model.records import RunState
+from ganger.core.model.run_state import RunState
 from ganger.core.planning.plan import cycles, depths
 from ganger.core.vocabulary import TaskStatus
 from ganger.errors import Fault
@@ -146,7 +146,7 @@ class Bar:
 
 def is_guarded(state: RunState) -> bool:
     """Whether anything besides tasks, files and limits can keep a task from starting."""
-    return bool(state.halted) or any(rules.locks != NONE for rules in state.repos.values())
+    return bool(state.chains.halted) or any(rules.locks != NONE for rules in state.chains.rules.values())
 
 
 class RepoLocks:
@@ -158,7 +158,7 @@ class RepoLocks:
 
     def __init__(self, state: RunState) -> None:
         self.state = state
-        self._graph = graph_of(state.repos)
+        self._graph = graph_of(state.chains.rules)
         self._taken: dict[str, set[str]] = {}
         self._reserved: set[str] = set()
         self._shut: set[str] = set()
@@ -175,9 +175,9 @@ class RepoLocks:
         repo, bars = self.state.specs[task].repo, self.bars(task)
         if not bars or (queueing and all(self._is_soon_free(bar) for bar in bars)):
             return self.state.tasks[task].locked or not self._is_reserved(repo)
-        if all(bar.kind == "lock" and bar.task in self.state.running for bar in bars):
+        if all(bar.kind == "lock" and bar.task in self.state.index.running for bar in bars):
             self._reserved.add(repo)
-        if not any(bar.task and self.state.unmet.get(bar.task) for bar in bars):
+        if not any(bar.task and self.state.index.unmet.get(bar.task) for bar in bars):
             self._shut.add(repo)
         return False
 
@@ -187,8 +187,8 @@ class RepoLocks:
 
     def shuts_all(self, repos: Iterable[str]) -> bool:
         """Whether none of these admits a task now, and no holder of one of them waits to continue."""
-        tasks, unmet = self.state.tasks, self.state.unmet
-        holders = (name for held in self.state.locks.values() for name in held)
+        tasks, unmet = self.state.tasks, self.state.index.unmet
+        holders = (name for held in self.state.index.locks.values() for name in held)
         if any(tasks[name].status is TaskStatus.PENDING or unmet[name] for name in holders):
             return False
         return all(self._known_bars(repo) for repo in repos)
@@ -212,12 +212,12 @@ class RepoLocks:
         return known
 
     def _locks(self, repo: str) -> str:
-        return self.state.repos.get(repo, NO_RULES).locks
+        return self.state.chains.rules.get(repo, NO_RULES).locks
 
     def _is_soon_free(self, bar: Bar) -> bool:
         """If nothing is delivered, a lock ends as soon as its task is merged."""
         taken = bar.kind == "lock" and bar.task in self._taken.get(bar.repo, ())
-        return taken and not self.state.repos.get(bar.repo, NO_RULES).delivers
+        return taken and not self.state.chains.rules.get(bar.repo, NO_RULES).delivers
 
     def _is_reserved(self, repo: str) -> bool:
         if not self._reserved or self._locks(repo) == NONE:
@@ -227,10 +227,10 @@ class RepoLocks:
 
     def _bars_of(self, repo: str) -> Iterator[Bar]:
         state, chain = self.state, self._graph.chain(repo)
-        yield from (Bar("halt", one) for one in (repo, *chain) if one in state.halted)
+        yield from (Bar("halt", one) for one in (repo, *chain) if one in state.chains.halted)
         for above in self._graph.upstream.get(repo, ()):
-            if above in state.broken:
-                yield Bar("red", above, state.broken[above])
+            if above in state.chains.broken:
+                yield Bar("red", above, state.chains.broken[above])
         if self._locks(repo) == NONE:
             return
         closed = (repo, *chain) if self._locks(repo) == EXCLUSIVE else chain
@@ -238,20 +238,20 @@ class RepoLocks:
         yield from sorted(found, key=lambda bar: state.tasks[bar.task].status in _BY_THEMSELVES)
 
     def _holders(self, repo: str) -> list[str]:
-        held = self.state.locks.get(repo, set()) | self._taken.get(repo, set())
-        return sorted(held, key=self.state.rank.__getitem__)
+        held = self.state.index.locks.get(repo, set()) | self._taken.get(repo, set())
+        return sorted(held, key=self.state.index.rank.__getitem__)
 
     def _gives_way(self, bar: Bar, task: str) -> bool:
         """Two tasks that hold locks in one chain must not wait for each other forever. Only a person who unlocks,
         retries or changes the graph can cause that; a task that is not running yields to what its own turn needs."""
         holder = bar.task
-        if bar.kind != "lock" or holder in self.state.running or holder in self._taken.get(bar.repo, ()):
+        if bar.kind != "lock" or holder in self.state.index.running or holder in self._taken.get(bar.repo, ()):
             return False
         repo = self.state.specs[task].repo
         below, locked = bar.repo in self._graph.downstream.get(repo, ()), self.state.tasks[task].locked
-        if (below and (locked or repo in self.state.broken)) or (bar.repo == repo and locked):
+        if (below and (locked or repo in self.state.chains.broken)) or (bar.repo == repo and locked):
             return True
-        return bool(self.state.unmet[holder]) and _needs(self.state, holder, task)
+        return bool(self.state.index.unmet[holder]) and _needs(self.state, holder, task)
 
 
 def _needs(state: RunState, task: str, other: str) -> bool:
@@ -295,13 +295,13 @@ def say(state: RunState, task: str, bars: Sequence[Bar]) -> str:
     unlock = f"ganger unlock {bar.repo or PROJECT} --why TEXT"
     more = f" (and {len(bars) - 1} more in its way)" if len(bars) > 1 else ""
     if bar.kind == "halt":
-        return f"{there} is halted: {state.halted[bar.repo]}; {unlock} lifts the halt{more}"
+        return f"{there} is halted: {state.chains.halted[bar.repo]}; {unlock} lifts the halt{more}"
     if bar.kind == "red":
         return (
             f"{here} builds on {there}, which {bar.task} turned red; it waits until {there} is green, or {unlock}{more}"
         )
     where = f"{here} is" if bar.repo == repo else f"{here} builds on {there}, which is"
-    if bar.repo in graph_of(state.repos).downstream.get(repo, ()):
+    if bar.repo in graph_of(state.chains.rules).downstream.get(repo, ()):
         where = f"{there} builds on {here} and is"
     return f"{where} held by {bar.task} ({doing(state, bar.task)}); {_frees(state, bar, unlock)}{more}"
 
@@ -340,7 +340,7 @@ class Holding:
 
 def registry(state: RunState) -> list[Holding]:
     """Every lock, in plan order. Locks are part of the state, so they survive a restart."""
-    names = sorted((name for held in state.locks.values() for name in held), key=state.rank.__getitem__)
+    names = sorted((name for held in state.index.locks.values() for name in held), key=state.index.rank.__getitem__)
     return [_holding(state, name) for name in names]
 
 
@@ -356,7 +356,7 @@ def held_up(state: RunState, tasks: Iterable[str]) -> list[str]:
         return []
     gate, found = RepoLocks(state), dict[tuple[str, Bar], str]()
     for name in tasks:
-        bars = gate.bars(name) if state.tasks[name].status is TaskStatus.PENDING and not state.unmet[name] else ()
+        bars = gate.bars(name) if state.tasks[name].status is TaskStatus.PENDING and not state.index.unmet[name] else ()
         if bars:
             found.setdefault((state.specs[name].repo, bars[0]), f"{name} waits: {say(state, name, bars)}")
     return list(found.values())

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 from ganger.core.delivery.awaited import awaited_line, waits_for_people_alone
-from ganger.core.model.records import RunState
+from ganger.core.model.run_state import RunState
 from ganger.core.money.budgets import Purse, reservation, run_refusal, task_refusal
 from ganger.core.planning.repos import RepoLocks, held_up, is_guarded
 from ganger.core.scheduling.decisions import Finish
@@ -40,10 +40,10 @@ def in_scope(state: RunState, task: str) -> bool:
 
 
 def within(state: RunState, task: str, about_to_start: int) -> bool:
-    only, most = state.scope.only, state.scope.max_tasks
+    only, most = state.lead.scope.only, state.lead.scope.max_tasks
     if only is not None and task not in only:
         return False
-    return most is None or task in state.touched or len(state.touched) + about_to_start < most
+    return most is None or task in state.lead.touched or len(state.lead.touched) + about_to_start < most
 
 
 def due_at(state: RunState, name: str, now: float, whom: For) -> float:
@@ -53,7 +53,7 @@ def due_at(state: RunState, name: str, now: float, whom: For) -> float:
     their starts are spread inside it.
     """
     until, role = state.tasks[name].not_before, state.specs[name].role
-    if whom is not For.PULL and role not in state.pull_roles:
+    if whom is not For.PULL and role not in state.lead.pull_roles:
         account = account_of(state, name)
         until = max(until, paused_until(state, account, now, name if whom is For.START else ""))
         until = max(until, shut_until(state, account, now))
@@ -64,7 +64,7 @@ def _level_now(state: RunState) -> int | None:
     """The current level; None without levels."""
     if state.merging != "level":
         return None
-    return min((level for level, left in state.level_open.items() if left > 0), default=0)
+    return min((level for level, left in state.index.level_open.items() if left > 0), default=0)
 
 
 class Choice:
@@ -84,8 +84,10 @@ class Choice:
         self._purse, self._wanted, self._at = Purse(), reservation(state), stamp(now)
         self._level = _level_now(state)
         self._direct = state.mode == "direct"
-        self._occupied = self._direct and bool(state.running)
-        self._alone = self._direct and any(self._works_in_place(name, name in state.pulled) for name in state.running)
+        self._occupied = self._direct and bool(state.index.running)
+        self._alone = self._direct and any(
+            self._works_in_place(name, name in state.index.pulled) for name in state.index.running
+        )
 
     def __call__(self, task: str) -> bool:
         if self.gate is not None and not self.queueing and self.gate.shuts(task):
@@ -98,7 +100,7 @@ class Choice:
             return False
         if account is not None and not self._has_room(account):
             return False
-        budget = self.state.budget
+        budget = self.state.money.budget
         if task_refusal(budget, self.state.tasks[task], self._wanted) or run_refusal(self.state, self._at, self._purse):
             return False
         # Last, because a task that only waits for a repository gets a place reserved in its chain.
@@ -109,36 +111,36 @@ class Choice:
 
     def _is_meant(self, task: str) -> bool:
         state, role = self.state, self.state.specs[task].role
-        if task in state.answered:
+        if task in state.index.answered:
             # No worker is needed: its answer is there, and is judged.
             return self._whom is not For.PULL and self._is_in_window(task)
-        if self._whom is For.START and role in state.pull_roles:
+        if self._whom is For.START and role in state.lead.pull_roles:
             return False
         return self._is_in_window(task) and (self._roles is None or role in self._roles)
 
     def _is_in_window(self, task: str) -> bool:
-        return self._whom is For.WINDOW or self.state.window is None or task in self.state.window_open
+        return self._whom is For.WINDOW or self.state.windows.current is None or task in self.state.windows.open
 
     def _has_place(self, task: str) -> bool:
         """In the scope, at its level, with its files free, and with the project's folder free if it needs that."""
         state = self.state
         if not within(state, task, len(self._new)):
             return False
-        if any(file in self._taken or file in state.busy_files for file in needed_files(state, task)):
+        if any(file in self._taken or file in state.index.busy_files for file in needed_files(state, task)):
             return False
         if self._occupied and (self._alone or self._works_in_place(task, self._whom is For.PULL)):
             return False
-        return self._level is None or state.level_of[task] == self._level
+        return self._level is None or state.index.level_of[task] == self._level
 
     def _works_in_place(self, task: str, pulled: bool) -> bool:
         """Whether it edits the project's own folder, and so needs it for itself. Sessions do, unless their role only
         submits writes."""
         role = self.state.specs[task].role
-        return role in self.state.in_place_roles or (pulled and role not in self.state.pull_roles)
+        return role in self.state.files.in_place_roles or (pulled and role not in self.state.lead.pull_roles)
 
     def _account(self, task: str) -> str | None:
         """None for a session that someone else opened: it pays for itself."""
-        pulled = self._whom is For.PULL or self.state.specs[task].role in self.state.pull_roles
+        pulled = self._whom is For.PULL or self.state.specs[task].role in self.state.lead.pull_roles
         return None if pulled else account_of(self.state, task)
 
     def _has_room(self, account: str) -> bool:
@@ -154,7 +156,7 @@ class Choice:
         return due or (0.0 if has_room(self.state, account, self._running) else NEVER)
 
     def _take(self, task: str, account: str | None) -> None:
-        if task not in self.state.touched:
+        if task not in self.state.lead.touched:
             self._new.add(task)
         self._taken.update(needed_files(self.state, task))
         if self.gate is not None:
@@ -174,17 +176,17 @@ def finish(state: RunState, spent_out: str = "") -> Finish:
     open_tasks = [t for t in state.specs if state.tasks[t].status is not TaskStatus.DONE]
     if not open_tasks:
         return Finish(RunStatus.COMPLETED, None, "every task is DONE")
-    if state.stopping or state.draining:
+    if state.lead.stopping or state.lead.draining:
         return Finish(RunStatus.RUNNING, None, "stopped on request; the run can be continued")
-    if state.heal_abandoned:
-        reason = f"{state.heal_abandoned}; {abort_reason(state, open_tasks)}"
+    if state.healing.abandoned:
+        reason = f"{state.healing.abandoned}; {abort_reason(state, open_tasks)}"
         return Finish(RunStatus.ABORTED, reason, "healing no longer helps")
     pending = [t for t in open_tasks if state.tasks[t].status is TaskStatus.PENDING]
     if spent_out:
         reason = f"the budget is used up ({spent_out}); {abort_reason(state, open_tasks)}"
         return Finish(RunStatus.ABORTED, reason, "the budget is used up", question=spent_out)
     barred = _barred(state, pending)
-    if pending and state.scope.limited:
+    if pending and state.lead.scope.limited:
         more = f"; {barred}" if barred else ""
         return Finish(RunStatus.RUNNING, None, f"limit reached; {len(pending)} tasks are still to be run{more}")
     reason = "; ".join([*_shut_accounts(state), *_hosts(state), abort_reason(state, open_tasks)])
@@ -192,16 +194,16 @@ def finish(state: RunState, spent_out: str = "") -> Finish:
         return Finish(RunStatus.ABORTED, f"{awaited_line(state)}; {reason}", "only reviews are awaited")
     if barred:
         reason = f"{barred}; {reason}"
-    last = state.heal_rounds[-1] if state.heal_rounds else None
-    if last is not None and any(state.tasks[t].healer_attempts for t in open_tasks):
+    last = state.healing.rounds[-1] if state.healing.rounds else None
+    if last is not None and any(state.tasks[t].counters.healer_attempts for t in open_tasks):
         brought = last.problem or f"the last said {last.decision}: {last.root_cause}"
-        reason = f"healing did not help in {len(state.heal_rounds)} rounds ({brought}); {reason}"
+        reason = f"healing did not help in {len(state.healing.rounds)} rounds ({brought}); {reason}"
     return Finish(RunStatus.ABORTED, reason, "nothing more can run")
 
 
 def _shut_accounts(state: RunState) -> list[str]:
     """Accounts that were refused and wait for an answer."""
-    shut = {name: question_about(state, name) for name, until in state.accounts_shut.items() if not until}
+    shut = {name: question_about(state, name) for name, until in state.quota.shut.items() if not until}
     return [f"account {name} was refused, {q.id} asks how to continue" for name, q in shut.items() if q is not None]
 
 
@@ -228,7 +230,7 @@ def _shown_status(state: RunState, task: str) -> str:
     now = state.tasks[task]
     if now.block_reason is BlockReason.DEPENDENCY_FAILED:
         return "BLOCKED (dependency_failed)"
-    word = now.block_reason.value if now.block_reason else now.last_failure_signature
+    word = now.block_reason.value if now.block_reason else now.failure.signature
     return f"{now.status.value} ({word})" if word else now.status.value
 
 
@@ -236,17 +238,17 @@ def exit_code(state: RunState) -> int:
     """0 all requested tasks are DONE · 1 not all · 3 something is blocked · 4 a person must decide · 130 stopped."""
     if state.status is RunStatus.COMPLETED:
         return EXIT_OK
-    if state.stopping or state.draining:
+    if state.lead.stopping or state.lead.draining:
         return EXIT_INTERRUPTED
     left = {state.tasks[name].status for name in _asked_for(state)} - {TaskStatus.DONE}
     if not left:
         return EXIT_OK
-    if TaskStatus.ESCALATED in left or any(q.answer is None for q in state.questions.values()):
+    if TaskStatus.ESCALATED in left or any(q.answer is None for q in state.inbox.questions.values()):
         return EXIT_ESCALATED
     return EXIT_BLOCKED if TaskStatus.BLOCKED in left else EXIT_ERROR
 
 
 def _asked_for(state: RunState) -> Iterable[str]:
-    if state.scope.only is not None:
-        return state.scope.only
-    return state.touched if state.scope.max_tasks is not None and state.touched else state.tasks
+    if state.lead.scope.only is not None:
+        return state.lead.scope.only
+    return state.lead.touched if state.lead.scope.max_tasks is not None and state.lead.touched else state.tasks

@@ -9,7 +9,8 @@ from ganger.core.command_result import counted
 from ganger.core.delivery.shared_pushes import BASE_RED, FOR_ALL, PUSH_REFUSED, TAKEN_OUT, UNREAD_WORKFLOW
 from ganger.core.failures.retries import attempts_left
 from ganger.core.healing.policy import given_up, may_run_again, questions_for
-from ganger.core.model.records import RunState, TaskState
+from ganger.core.model.run_state import RunState
+from ganger.core.model.task_state import TaskState
 from ganger.core.scheduling.quota import account_of, paused_until
 from ganger.core.state.allowed import open_round
 from ganger.core.state.indexes import is_delivering
@@ -32,7 +33,7 @@ def bring_back(state: RunState, name: str, why: str, hint: str) -> list[ev.Event
         return [*events, ev.TaskSettled(name, TaskStatus.BLOCKED, waits, BlockReason.DEPENDENCY_FAILED)]
     back = {name}
     events += back_beside(state, name, f"{name} runs again", why)
-    for other in sorted(_behind(state, name), key=state.rank.__getitem__):
+    for other in sorted(_behind(state, name), key=state.index.rank.__getitem__):
         blocked = state.tasks[other].block_reason is BlockReason.DEPENDENCY_FAILED
         if blocked and not any(n not in back and _is_bad(state, n) for n in state.specs[other].depends_on):
             back.add(other)
@@ -59,9 +60,11 @@ def after_green(state: RunState, repo: str) -> list[ev.Event]:
     """CI is green on a tip of the branch: what is below it and has no verdict of its own continues, and finds that one.
 
     A task that has been green keeps its question: what stopped it is not CI."""
-    if repo in state.removals:
+    if repo in state.branches.removals:
         return []
-    stopped = [name for name in state.by_rank if state.specs[name].repo == repo and _lacks_green(state.tasks[name])]
+    stopped = [
+        name for name in state.index.by_rank if state.specs[name].repo == repo and _lacks_green(state.tasks[name])
+    ]
     by_remote = _is_stopped_by(state, stopped, (TAKEN_OUT, PUSH_REFUSED))
     return [] if by_remote else _freed(state, stopped, "CI is green on the branch again")
 
@@ -73,7 +76,7 @@ def _lacks_green(task: TaskState) -> bool:
 
 
 def _is_stopped_by(state: RunState, names: list[str], signals: tuple[str, ...]) -> bool:
-    asked = [state.tasks[name].last_failure_signature or "" for name in names if state.tasks[name].final]
+    asked = [state.tasks[name].failure.signature or "" for name in names if state.tasks[name].final]
     return any(signal in signature for signature in asked for signal in signals)
 
 
@@ -86,7 +89,7 @@ def _freed(state: RunState, names: list[str], why: str) -> list[ev.Event]:
 
 def parked(state: RunState, repo: str) -> list[str]:
     """Deliveries that wait for what stands in the way of others as well."""
-    return [name for name in state.by_rank if state.specs[name].repo == repo and _is_parked(state.tasks[name])]
+    return [name for name in state.index.by_rank if state.specs[name].repo == repo and _is_parked(state.tasks[name])]
 
 
 def _beside(state: RunState, name: str) -> list[str]:
@@ -97,7 +100,7 @@ def _beside(state: RunState, name: str) -> list[str]:
 
 def _is_parked(task: TaskState) -> bool:
     reasons = (BlockReason.EXTERNAL, BlockReason.DEPENDENCY_FAILED)
-    waits = not task.final or any(signal in (task.last_failure_signature or "") for signal in FOR_ALL)
+    waits = not task.final or any(signal in (task.failure.signature or "") for signal in FOR_ALL)
     return task.status is TaskStatus.BLOCKED and waits and is_delivering(task) and task.block_reason in reasons
 
 
@@ -115,27 +118,27 @@ def _behind(state: RunState, name: str) -> set[str]:
     found: set[str] = set()
     queue = [name]
     for current in queue:
-        new = [d for d in state.dependents.get(current, ()) if d not in found]
+        new = [d for d in state.index.dependents.get(current, ()) if d not in found]
         found.update(new)
         queue.extend(new)
     return found
 
 
 def close_questions(state: RunState, name: str, text: str) -> list[ev.QuestionAnswered]:
-    asked = [q.id for q in state.questions.values() if q.task == name and q.answer is None]
+    asked = [q.id for q in state.inbox.questions.values() if q.task == name and q.answer is None]
     return [ev.QuestionAnswered(question, text) for question in asked]
 
 
 def but(state: RunState, name: str, now: float) -> str:
     """Why it does not start right now, as far as a person needs to know."""
     until = paused_until(state, account_of(state, name), now)
-    if state.paused:
+    if state.lead.paused:
         return ", once the run is resumed"
-    if state.stopping or state.draining:
+    if state.lead.stopping or state.lead.draining:
         return ", when the run is continued: this lead is ending"
-    if state.scope.only is not None and name not in state.scope.only:
+    if state.lead.scope.only is not None and name not in state.lead.scope.only:
         return ", when ganger run is called without --only"
-    if state.accounts_shut.get(account_of(state, name)) == 0.0:
+    if state.quota.shut.get(account_of(state, name)) == 0.0:
         return f", when its account works again: ganger inbox shows the question about {account_of(state, name)}"
     return f", when its account's quota is back in {math.ceil(until - now)} s" if until else ""
 
@@ -155,7 +158,7 @@ def taken_up(state: RunState) -> list[ev.Event]:
     events: list[ev.Event] = []
     bad: set[str] = set()
     window = _undecided(state)
-    for name in state.by_rank:
+    for name in state.index.by_rank:
         if state.tasks[name].status is TaskStatus.DONE or (state.tasks[name].status is TaskStatus.PENDING and not bad):
             continue
         event = _verdict(state, name, bad, in_window=name in window)
@@ -168,7 +171,7 @@ def taken_up(state: RunState) -> list[ev.Event]:
 
 def _verdict(state: RunState, name: str, bad: set[str], *, in_window: bool) -> ev.TaskRequeued | ev.TaskSettled | None:
     task = state.tasks[name]
-    if state.scope.only is not None and name not in state.scope.only:
+    if state.lead.scope.only is not None and name not in state.lead.scope.only:
         return None
     behind = next((need for need in state.specs[name].depends_on if need in bad), None)
     if task.block_reason is BlockReason.DEPENDENCY_FAILED:
@@ -186,11 +189,11 @@ def _verdict(state: RunState, name: str, bad: set[str], *, in_window: bool) -> e
 def _undecided(state: RunState) -> frozenset[str]:
     """Failures that an open window, a running healer or a canary will decide about."""
     round_ = open_round(state)
-    judged = {*(state.window.tasks if state.window else ()), *(round_.failed if round_ else ())}
+    judged = {*(state.windows.current.tasks if state.windows.current else ()), *(round_.failed if round_ else ())}
     if state.policy.heal_schedule is HealSchedule.OFF:
         return frozenset(judged)
-    canaries = [name for name in state.held if name in judged or state.tasks[name].status in _UNDER_WAY]
-    return frozenset(judged.union(*(state.held[name] for name in canaries)))
+    canaries = [name for name in state.index.held if name in judged or state.tasks[name].status in _UNDER_WAY]
+    return frozenset(judged.union(*(state.index.held[name] for name in canaries)))
 
 
 def _comes_back(state: RunState, name: str, *, in_window: bool) -> bool:
@@ -207,7 +210,7 @@ def _comes_back(state: RunState, name: str, *, in_window: bool) -> bool:
 
 
 def _asked_about(state: RunState) -> set[str]:
-    return {question.task for question in state.questions.values() if question.answer is None}
+    return {question.task for question in state.inbox.questions.values() if question.answer is None}
 
 
 def _stays_bad(state: RunState, name: str, *, in_window: bool) -> bool:

@@ -15,7 +15,7 @@ from ganger.core.healing.policy import (
     questions_for,
     smaller as smaller,
 )
-from ganger.core.model.records import RunState
+from ganger.core.model.run_state import RunState
 from ganger.core.money.budgets import reservation, run_refusal, task_refusal
 from ganger.core.planning.dependents import blocked_behind
 from ganger.core.planning.repos import RepoLocks, is_guarded
@@ -48,28 +48,32 @@ def decide(state: RunState, now: float) -> list[Decision]:
     if state.finished:
         return []
     decisions = _decide(state, now)
-    parked = state.parked and state.running == state.parked | state.delivering
-    if state.merging == "level" and not state.stopping and parked:
+    parked = state.index.in_merge_queue and state.index.running == state.index.in_merge_queue | state.index.delivering
+    if state.merging == "level" and not state.lead.stopping and parked:
         over = not decisions or isinstance(decisions[0], Finish | Wait)
         if over and open_round(state) is None:
-            return [MergeLevel(tuple(sorted(state.parked, key=state.rank.__getitem__)))]
+            return [MergeLevel(tuple(sorted(state.index.in_merge_queue, key=state.index.rank.__getitem__)))]
     return decisions
 
 
 def _decide(state: RunState, now: float) -> list[Decision]:
-    if state.stopping or state.draining:
-        return [] if state.running else [finish(state)]
+    if state.lead.stopping or state.lead.draining:
+        return [] if state.index.running else [finish(state)]
     if open_round(state) is not None:
         # A healer whose key was refused waits for a person, and so does everything behind it.
-        return [finish(state)] if not state.running and needs_answer(state, state.accounts.get("healer", "")) else []
-    if state.heal_abandoned:
-        return [] if state.running else [finish(state)]
+        return (
+            [finish(state)]
+            if not state.index.running and needs_answer(state, state.quota.accounts.get("healer", ""))
+            else []
+        )
+    if state.healing.abandoned:
+        return [] if state.index.running else [finish(state)]
     due = _due(state, now)
     if due:
         return [Wake(due)]
-    if state.paused:
-        over = not state.running and not state.counts[TaskStatus.PENDING] and not state.waiting
-        return [finish(state)] if over and (state.window is None or not _unfinished(state)) else []
+    if state.lead.paused:
+        over = not state.index.running and not state.index.counts[TaskStatus.PENDING] and not state.index.waiting
+        return [finish(state)] if over and (state.windows.current is None or not _unfinished(state)) else []
     if deliveries := _deliveries(state, now):
         return deliveries
     return (
@@ -81,11 +85,11 @@ def _decide(state: RunState, now: float) -> list[Decision]:
 
 def _deliveries(state: RunState, now: float) -> list[Decision]:
     """Deliveries that continue: they use no worker, so they need no slot, no window, no account and no money."""
-    found = [name for name in state.answered if is_delivering(state.tasks[name])]
+    found = [name for name in state.index.answered if is_delivering(state.tasks[name])]
     gate = RepoLocks(state) if found and is_guarded(state) else None
     starts: list[Decision] = []
-    for name in sorted(found, key=state.rank.__getitem__):
-        due = state.tasks[name].not_before <= now and not state.unmet[name] and within(state, name, len(starts))
+    for name in sorted(found, key=state.index.rank.__getitem__):
+        due = state.tasks[name].not_before <= now and not state.index.unmet[name] and within(state, name, len(starts))
         if due and (gate is None or gate.admits(name)):
             starts.append(Start(name))
             if gate is not None:
@@ -94,46 +98,52 @@ def _deliveries(state: RunState, now: float) -> list[Decision]:
 
 
 def _unfinished(state: RunState) -> bool:
-    return state.counts[TaskStatus.DONE] < len(state.tasks)
+    return state.index.counts[TaskStatus.DONE] < len(state.tasks)
 
 
 def _due(state: RunState, now: float) -> tuple[str, ...]:
-    blocked = [name for name in state.waiting if state.tasks[name].status is TaskStatus.BLOCKED]
-    return tuple(sorted((name for name in blocked if _quota_until(state, name) <= now), key=state.rank.__getitem__))
+    blocked = [name for name in state.index.waiting if state.tasks[name].status is TaskStatus.BLOCKED]
+    return tuple(
+        sorted((name for name in blocked if _quota_until(state, name) <= now), key=state.index.rank.__getitem__)
+    )
 
 
 def _quota_until(state: RunState, name: str) -> float:
     task = state.tasks[name]
-    return max(task.not_before, state.accounts_paused.get(task.account, 0.0))
+    return max(task.not_before, state.quota.paused.get(task.attempt.account, 0.0))
 
 
 def _free(state: RunState) -> int:
     """Slots for agents to start. Tasks that wait for a merge or are being delivered need none, nor do tasks of a
     session that someone else opened."""
-    return state.policy.concurrency - len(state.running) + len(state.parked | state.pulled | state.delivering)
+    return (
+        state.policy.concurrency
+        - len(state.index.running)
+        + len(state.index.in_merge_queue | state.index.pulled | state.index.delivering)
+    )
 
 
 def _decide_continuous(state: RunState, now: float) -> list[Decision]:
     fits = Choice(state, now, For.START)
-    starts = _starts(state, state.ready, fits)
-    if starts or state.running:
+    starts = _starts(state, state.index.ready, fits)
+    if starts or state.index.running:
         return starts or _until_then(state, now, fits.later)
     return [_later_or_never(state, now)]
 
 
 def _decide_windowed(state: RunState, now: float) -> list[Decision]:
-    if state.window is None:
+    if state.windows.current is None:
         if opened := _next_window(state, now):
             return [opened]
         # A task that is being delivered has left its window, and may be what others wait for.
-        return _while_delivering(state, now) if state.running else [_later_or_never(state, now)]
-    if not state.window_open:
+        return _while_delivering(state, now) if state.index.running else [_later_or_never(state, now)]
+    if not state.windows.open:
         return [_close(state)]
     fits = Choice(state, now, For.START)
-    starts = _starts(state, state.window_ready, fits)
-    if starts or state.running:
+    starts = _starts(state, state.windows.ready, fits)
+    if starts or state.index.running:
         return starts or _until_then(state, now, fits.later)
-    if until := _earliest(state, now, state.window_open):
+    if until := _earliest(state, now, state.windows.open):
         return [Wait(until)]
     if _somebody_may_ask(state, now):
         return [Wait(now + _UNTIL_ASKED_SEC)]
@@ -149,9 +159,9 @@ def _starts(state: RunState, heap: list[int], fits: Choice) -> list[Decision]:
 
 def _no_account_is_free(state: RunState, fits: Choice) -> bool:
     """Saves examining every task while none of them can start anyway."""
-    if not (state.pull_roles or state.accounts_paused or state.accounts_shut) or state.answered:
+    if not (state.lead.pull_roles or state.quota.paused or state.quota.shut) or state.index.answered:
         return False
-    accounts = {state.accounts.get(role, "") for role in _roles(state) - state.pull_roles}
+    accounts = {state.quota.accounts.get(role, "") for role in _roles(state) - state.lead.pull_roles}
     moments = [fits.account_free_at(account) for account in accounts]
     if not all(moments):
         return False
@@ -161,9 +171,9 @@ def _no_account_is_free(state: RunState, fits: Choice) -> bool:
 
 def _no_repo_is_free(state: RunState, heap: list[int], fits: Choice) -> bool:
     """Saves examining a long queue while every task in it waits for a repository."""
-    if fits.gate is None or state.broken:
+    if fits.gate is None or state.chains.broken:
         return False
-    return fits.gate.shuts_all({state.specs[state.by_rank[rank]].repo for rank in heap})
+    return fits.gate.shuts_all({state.specs[state.index.by_rank[rank]].repo for rank in heap})
 
 
 def _roles(state: RunState) -> set[str]:
@@ -172,7 +182,9 @@ def _roles(state: RunState) -> set[str]:
 
 def _until_then(state: RunState, now: float, later: float) -> list[Decision]:
     """Something runs, and time alone may change something before it ends."""
-    blocked = [_quota_until(state, name) for name in state.waiting if state.tasks[name].status is TaskStatus.BLOCKED]
+    blocked = [
+        _quota_until(state, name) for name in state.index.waiting if state.tasks[name].status is TaskStatus.BLOCKED
+    ]
     until = min([later, *(moment for moment in blocked if moment > now)])
     return [Wait(until)] if until < NEVER else []
 
@@ -185,7 +197,7 @@ def _while_delivering(state: RunState, now: float) -> list[Decision]:
 
 def _next_moment(state: RunState, now: float) -> float:
     """When something may change without an event; 0 when nothing will."""
-    moments = [_earliest(state, now, state.waiting | _behind_accounts(state, now)), _next_default(state, now)]
+    moments = [_earliest(state, now, state.index.waiting | _behind_accounts(state, now)), _next_default(state, now)]
     return min((moment for moment in moments if moment), default=0.0)
 
 
@@ -214,7 +226,7 @@ def _next_default(state: RunState, now: float) -> float:
     """When the next open question answers itself, and may bring its task back; 0 if none does."""
     due = [
         question.deadline + _ANSWERED_WITHIN_SEC
-        for question in state.questions.values()
+        for question in state.inbox.questions.values()
         if question.answer is None and question.default and question.deadline and question.task in state.tasks
         if state.tasks[question.task].status is not TaskStatus.DONE
     ]
@@ -226,61 +238,69 @@ def starts_after(state: RunState, name: str, now: float) -> float:
     task = state.tasks[name]
     if task.block_reason is BlockReason.QUOTA_WAIT:
         back = _quota_until(state, name)
-        rest = state.accounts_paused.get(task.account, 0.0)
+        rest = state.quota.paused.get(task.attempt.account, 0.0)
         return max(back, spread_after(state, rest, name)) if rest else back
-    if task.status is not TaskStatus.PENDING or state.unmet[name]:
+    if task.status is not TaskStatus.PENDING or state.index.unmet[name]:
         return 0.0
     due = due_at(state, name, now, For.START)
     return due if due < NEVER else 0.0
 
 
 def _behind_accounts(state: RunState, now: float) -> set[str]:
-    rest = max(state.accounts_paused.values(), default=0.0)
+    rest = max(state.quota.paused.values(), default=0.0)
     if rest + state.policy.quota_spread_sec <= now:
         return set()
-    return set(_ready(state, state.ready, len(state.ready), lambda name: bool(starts_after(state, name, now))))
+    return set(
+        _ready(state, state.index.ready, len(state.index.ready), lambda name: bool(starts_after(state, name, now)))
+    )
 
 
 def offer(state: RunState, now: float, roles: Collection[str] | None = None) -> str | None:
     """The next task that a session which asks for one may have now; of these roles, if any are named."""
-    if state.finished or state.stopping or state.draining or state.paused or state.heal_abandoned:
+    if state.finished or state.lead.stopping or state.lead.draining or state.lead.paused or state.healing.abandoned:
         return None
     windowed = state.policy.heal_schedule is not HealSchedule.OFF
-    if open_round(state) is not None or (windowed and state.window is None):
+    if open_round(state) is not None or (windowed and state.windows.current is None):
         return None
     fits = Choice(state, now, For.PULL, None if roles is None else frozenset(roles))
-    return next(iter(_ready(state, state.window_ready if windowed else state.ready, 1, fits)), None)
+    return next(iter(_ready(state, state.windows.ready if windowed else state.index.ready, 1, fits)), None)
 
 
 def _somebody_may_ask(state: RunState, now: float) -> bool:
     """Whether there is a task that only a session which asks for it can do."""
-    return bool(state.pull_roles) and offer(state, now, state.pull_roles) is not None
+    return bool(state.lead.pull_roles) and offer(state, now, state.lead.pull_roles) is not None
 
 
 def _spent_out(state: RunState, now: float) -> str:
     """The budget that blocks tasks which could otherwise run."""
-    if not any(in_scope(state, name) for name in _ready(state, state.ready, len(state.ready), lambda _: True)):
+    if not any(
+        in_scope(state, name) for name in _ready(state, state.index.ready, len(state.index.ready), lambda _: True)
+    ):
         return ""
     refusal = run_refusal(state, stamp(now))
     if refusal:
         return refusal
     wanted = reservation(state)
-    stuck = _ready(state, state.ready, 1, lambda t: bool(task_refusal(state.budget, state.tasks[t], wanted)))
-    return f"{stuck[0]}: {task_refusal(state.budget, state.tasks[stuck[0]], wanted)}" if stuck else ""
+    stuck = _ready(
+        state, state.index.ready, 1, lambda t: bool(task_refusal(state.money.budget, state.tasks[t], wanted))
+    )
+    return f"{stuck[0]}: {task_refusal(state.money.budget, state.tasks[stuck[0]], wanted)}" if stuck else ""
 
 
 def _next_window(state: RunState, now: float) -> OpenWindow | None:
-    retry = tuple(t for t in state.retry_now if state.tasks[t].status is TaskStatus.PENDING and not state.unmet[t])
+    retry = tuple(
+        t for t in state.windows.retry_now if state.tasks[t].status is TaskStatus.PENDING and not state.index.unmet[t]
+    )
     if retry and run_refusal(state, stamp(now)) == "":
-        return OpenWindow(len(retry), retry, state.retry_of)
+        return OpenWindow(len(retry), retry, state.windows.retry_of)
     schedule = state.policy.heal_schedule
     if schedule is HealSchedule.EPOCH:
-        if not _ready(state, state.ready, 1, Choice(state, now, For.WINDOW)):
+        if not _ready(state, state.index.ready, 1, Choice(state, now, For.WINDOW)):
             return None
-        every = (t for t in state.by_rank if state.tasks[t].status is TaskStatus.PENDING and in_scope(state, t))
+        every = (t for t in state.index.by_rank if state.tasks[t].status is TaskStatus.PENDING and in_scope(state, t))
         tasks = tuple(every)
         return OpenWindow(len(tasks), tasks)
-    size = {HealSchedule.TASK: 1, HealSchedule.BATCH: state.policy.batch_size}.get(schedule, state.current_batch_size)
+    size = {HealSchedule.TASK: 1, HealSchedule.BATCH: state.policy.batch_size}.get(schedule, state.windows.batch_size)
     tasks = _window_tasks(state, size, Choice(state, now, For.WINDOW))
     return OpenWindow(len(tasks), tasks) if tasks else None
 
@@ -288,11 +308,11 @@ def _next_window(state: RunState, now: float) -> OpenWindow | None:
 def _window_tasks(state: RunState, size: int, fits: Choice) -> tuple[str, ...]:
     """Tasks that can start at once come first. Remaining places go to tasks that only wait for tasks before them in the
     same window, so that a repository's tasks can follow each other there."""
-    tasks = _ready(state, state.ready, size, fits)
+    tasks = _ready(state, state.index.ready, size, fits)
     if tasks and len(tasks) < size and fits.gate is not None:
         fits.queueing, first = True, frozenset(tasks)
-        tasks += _ready(state, state.ready, size - len(tasks), lambda name: name not in first and fits(name))
-        tasks.sort(key=state.rank.__getitem__)
+        tasks += _ready(state, state.index.ready, size - len(tasks), lambda name: name not in first and fits(name))
+        tasks.sort(key=state.index.rank.__getitem__)
     return tuple(tasks)
 
 
@@ -302,8 +322,8 @@ def _ready(state: RunState, heap: list[int], limit: int, accept: Callable[[str],
     seen: list[int] = []
     while heap and len(chosen) < limit:
         rank = heapq.heappop(heap)
-        task = state.by_rank[rank]
-        if state.tasks[task].status is not TaskStatus.PENDING or state.unmet[task] or (seen and seen[-1] == rank):
+        task = state.index.by_rank[rank]
+        if state.tasks[task].status is not TaskStatus.PENDING or state.index.unmet[task] or (seen and seen[-1] == rank):
             continue
         seen.append(rank)
         if accept(task):
@@ -314,13 +334,13 @@ def _ready(state: RunState, heap: list[int], limit: int, accept: Callable[[str],
 
 
 def _close(state: RunState) -> CloseWindow:
-    window = state.window
+    window = state.windows.current
     assert window is not None
     verdict = after_window(state, window)
     status = [state.tasks[t].status for t in window.tasks]
     failed = status.count(TaskStatus.FAILED)
     rate = failure_rate(state, window.tasks)
-    size = state.current_batch_size
+    size = state.windows.batch_size
     if state.policy.heal_schedule is HealSchedule.AUTO:
         clean = not failed and TaskStatus.ESCALATED not in status
         size = larger(size) if clean else smaller(size) if rate > state.policy.failure_threshold else size
@@ -336,7 +356,7 @@ def _close(state: RunState) -> CloseWindow:
 
 def closing_events(state: RunState, close: CloseWindow) -> list[ev.Event]:
     """The end of the open window and everything that follows from it, except the healer's start."""
-    window, verdict = state.window, close.verdict
+    window, verdict = state.windows.current, close.verdict
     assert window is not None
     events: list[ev.Event] = [
         ev.WindowClosed(window.index, close.done, close.failed, close.blocked, close.failure_rate, close.next_size)
@@ -344,7 +364,7 @@ def closing_events(state: RunState, close: CloseWindow) -> list[ev.Event]:
     events += [ev.TaskRequeued(name, "its window has closed") for name in verdict.requeue]
     events += [ev.TaskRequeued(name, "its canary passed", granted=1) for name in verdict.release]
     for canary in verdict.promote:
-        first, *rest = state.held[canary]
+        first, *rest = state.index.held[canary]
         why = f"the canary {canary} gave no verdict; this one runs first"
         events.append(ev.TaskRequeued(first, why, granted=1))
         events += [ev.TaskHeld(name, first) for name in rest]

@@ -10,6 +10,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from ganger.core.model.counters import LIMITS
+
 DIRECT, LOCAL_GIT, FORGE = MODES = ("direct", "local-git", "forge")
 BRANCH, REQUEST = "branch", "request"
 
@@ -283,9 +285,8 @@ SETTINGS: tuple[SettingRow, ...] = (
     SettingRow("policy.failure_threshold", (RATED,)),
     *_rows("policy", "max_worker_attempts_per_task"),
     *_rows("policy", "max_heal_rounds_per_window max_total_heal_rounds signature_repeat_limit", HEALER),
-    *_rows("policy", "exhausted format_retries respawns transient_retries quota_wait_sec"),
-    *_rows("policy", "merge_retries rework_rounds", GIT),
-    *_rows("policy", "no_change_retries stall_restarts checkpoints quota_spread_sec output_limit_mb grace_sec"),
+    *_rows("policy", "exhausted quota_wait_sec quota_spread_sec output_limit_mb grace_sec"),
+    *(SettingRow(f"policy.{row.name}", (GIT,) if row.needs_git else ()) for row in LIMITS.values()),
     *_rows("limits", "timeout_sec concurrency current_batch_size", HEALER),
     *_rows("budget", "usd tokens attempts wall_sec task_usd task_tokens task_wall_sec attempt_usd attempt_tokens"),
     SettingRow("healing.in_place", (HEALER,), idle=(False,)),

@@ -6,7 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ganger.core import events as ev
-from ganger.core.model.records import HealRound, RunState, TaskState
+from ganger.core.model.counters import CHARGED
+from ganger.core.model.records import HealRound
+from ganger.core.model.run_state import RunState
+from ganger.core.model.task_state import TaskState
 from ganger.core.planning.plan import plan_if_sound
 from ganger.core.planning.repos import why_not
 from ganger.core.state.apply_delivery import DELIVERY_CHANGES, delivery_misfit, not_proved
@@ -53,12 +56,6 @@ ALLOWED: dict[type, dict[TaskStatus, TaskStatus | None]] = {
     ev.TaskHeld: {F: F},
 }
 SETTLED = frozenset({D, B, F, E})
-COUNTERS = frozenset(
-    {
-        *("worker_attempts", "format_retries", "respawns", "transient_retries"),
-        *("merge_retries", "no_change_retries", "denials", "stalls", "ci_fixes", "reworks", "none"),
-    }
-)
 
 
 def run_misfit(state: RunState, event: ev.Event) -> str:
@@ -71,24 +68,26 @@ def run_misfit(state: RunState, event: ev.Event) -> str:
 
 
 def _window_opened(state: RunState, event: ev.WindowOpened) -> str:
-    if state.window is not None:
-        return f"window {state.window.index} is still open"
+    if state.windows.current is not None:
+        return f"window {state.windows.current.index} is still open"
     if open_round(state) is not None:
         return "a healer is at work"
     return "a task of it does not exist" if not state.specs.keys() >= set(event.tasks) else ""
 
 
 def _window_closed(state: RunState, event: ev.WindowClosed) -> str:
-    return "that window is not open" if state.window is None or state.window.index != event.index else ""
+    return (
+        "that window is not open" if state.windows.current is None or state.windows.current.index != event.index else ""
+    )
 
 
 def _heal_started(state: RunState, event: ev.HealStarted) -> str:
-    if state.window is not None:
+    if state.windows.current is not None:
         return "a window is open: healing never runs inside one"
     if open_round(state) is not None:
         return "another round is open"
-    if event.round != len(state.heal_rounds) + 1:
-        return f"round {event.round} does not follow {len(state.heal_rounds)}"
+    if event.round != len(state.healing.rounds) + 1:
+        return f"round {event.round} does not follow {len(state.healing.rounds)}"
     if event.round > state.policy.max_total_heal_rounds:
         return f"the total of {state.policy.max_total_heal_rounds} heal rounds is used up"
     return "a task of it does not exist" if not state.specs.keys() >= set(event.failed) else ""
@@ -100,39 +99,39 @@ def _of_open_round(state: RunState, event: Any) -> str:
 
 
 def _patch_applied(state: RunState, event: ev.PatchApplied) -> str:
-    return "there is a patch of that name" if event.patch in state.patches else _of_open_round(state, event)
+    return "there is a patch of that name" if event.patch in state.healing.patches else _of_open_round(state, event)
 
 
 def _patch_undone(state: RunState, event: ev.PatchUndone) -> str:
-    known = state.patches.get(event.patch)
+    known = state.healing.patches.get(event.patch)
     return "no such patch" if known is None else "it is undone already" if known.undone else ""
 
 
 def _cost_settled(state: RunState, event: ev.CostSettled) -> str:
-    return "" if 0 < event.attempt <= len(state.heal_rounds) else "no such round"
+    return "" if 0 < event.attempt <= len(state.healing.rounds) else "no such round"
 
 
 def _question_asked(state: RunState, event: ev.QuestionAsked) -> str:
-    return "there is a question of that name" if event.question in state.questions else ""
+    return "there is a question of that name" if event.question in state.inbox.questions else ""
 
 
 def _question_answered(state: RunState, event: ev.QuestionAnswered) -> str:
-    known = state.questions.get(event.question)
+    known = state.inbox.questions.get(event.question)
     return "no such question" if known is None else "it is answered already" if known.answer is not None else ""
 
 
 def _question_raised(state: RunState, event: ev.QuestionRaised) -> str:
-    known = state.questions.get(event.question)
+    known = state.inbox.questions.get(event.question)
     return "no such question" if known is None else "it is answered already" if known.answer is not None else ""
 
 
 def open_round(state: RunState) -> HealRound | None:
     """The heal round whose healer has not answered yet."""
-    return state.heal_rounds[-1] if state.heal_rounds and not state.heal_rounds[-1].decision else None
+    return state.healing.rounds[-1] if state.healing.rounds and not state.healing.rounds[-1].decision else None
 
 
 def _reconciled(state: RunState, event: ev.Reconciled) -> str:
-    running = state.running.intersection((*event.removed, *event.changed))
+    running = state.index.running.intersection((*event.removed, *event.changed))
     if running:
         return f"{min(running)} is still RUNNING"
     if open_round(state) is not None:
@@ -145,14 +144,14 @@ def _reconciled(state: RunState, event: ev.Reconciled) -> str:
 def _head_intended(state: RunState, event: ev.HeadIntended) -> str:
     if not event.tasks or event.tasks[0] not in state.specs:
         return "it names no task"
-    if state.specs[event.tasks[0]].repo in state.intents:
+    if state.specs[event.tasks[0]].repo in state.branches.intents:
         return "another move of the branch is under way"
-    lost = [name for name in event.tasks if name not in state.parked]
+    lost = [name for name in event.tasks if name not in state.index.in_merge_queue]
     return f"{lost[0]} does not wait to be merged" if lost else ""
 
 
 def _head_kept(state: RunState, event: ev.HeadKept) -> str:
-    return "" if event.repo in state.intents else "no move of the branch is under way"
+    return "" if event.repo in state.branches.intents else "no move of the branch is under way"
 
 
 _RUN_RULES: dict[type, Callable[[RunState, Any], str]] = {
@@ -189,30 +188,33 @@ def task_misfit(state: RunState, task: TaskState, event: ev.Event) -> str:
     if type(event) in REVERT_CHANGES:
         return revert_misfit(state, task, event)
     if isinstance(event, ev.MergeQueued):
-        return "" if task.verified_attempt == task.attempts else "it is not verified"
+        return "" if task.verification.passed_attempt == task.attempts else "it is not verified"
     if isinstance(event, ev.Merged):
         return _merged_misfit(state, task, event)
-    if isinstance(event, ev.AttemptFailed | ev.AttemptInterrupted | ev.AttemptCheckpointed) and task.step == "failed":
+    if (
+        isinstance(event, ev.AttemptFailed | ev.AttemptInterrupted | ev.AttemptCheckpointed)
+        and task.attempt.step == "failed"
+    ):
         return "this attempt has failed already"
     if isinstance(event, ev.AttemptFailed):
-        return "" if event.counter in COUNTERS else f"there is no counter {event.counter!r}"
+        return "" if event.counter in CHARGED else f"there is no counter {event.counter!r}"
     return ""
 
 
 def _start_misfit(state: RunState, task: TaskState, event: ev.AttemptStarted) -> str:
     if event.attempt != task.attempts + 1:
         return f"attempt {event.attempt} does not follow {task.attempts}"
-    if state.unmet[event.task]:
+    if state.index.unmet[event.task]:
         return "a dependency is not DONE"
     if state.finished:
         return "the run has ended"
-    return "" if event.delivers or not state.repos else why_not(state, event.task)
+    return "" if event.delivers or not state.chains.rules else why_not(state, event.task)
 
 
 def _merged_misfit(state: RunState, task: TaskState, event: ev.Merged) -> str:
     if not event.commit:
-        return "" if task.verified_attempt == task.attempts else "it is not verified"
-    moved = state.intents.get(state.specs[event.task].repo)
+        return "" if task.verification.passed_attempt == task.attempts else "it is not verified"
+    moved = state.branches.intents.get(state.specs[event.task].repo)
     if moved is None or event.task not in moved.tasks:
         return "the branch was not about to move for it"
     return "" if event.commit == moved.commits[moved.tasks.index(event.task)] else "another commit was to be merged"
@@ -221,9 +223,9 @@ def _merged_misfit(state: RunState, task: TaskState, event: ev.Merged) -> str:
 def _settle_misfit(state: RunState, task: TaskState, event: ev.TaskSettled) -> str:
     if event.status not in SETTLED:
         return f"{event.status.value} settles nothing"
-    if event.status is D and (task.status is not R or task.verified_attempt != task.attempts):
+    if event.status is D and (task.status is not R or task.verification.passed_attempt != task.attempts):
         return "DONE without passed verification of this attempt"
-    if event.status is D and state.mode != "direct" and not task.merged:
+    if event.status is D and state.mode != "direct" and not task.work.merged:
         return "DONE although its change is not merged"
     lacking = not_proved(state, event.task, task) if event.status is D else ()
     return f"DONE without proof of {', '.join(lacking)}" if lacking else ""

@@ -8,7 +8,8 @@ from __future__ import annotations
 import heapq
 
 from ganger.core import events as ev
-from ganger.core.model.records import RunState, TaskState
+from ganger.core.model.run_state import RunState
+from ganger.core.model.task_state import TaskState
 from ganger.core.state.allowed import SETTLED, run_misfit, task_misfit
 from ganger.core.state.apply_healing import cost_of_healer
 from ganger.core.state.apply_run import RUN_CHANGES
@@ -23,7 +24,7 @@ P, R, D = TaskStatus.PENDING, TaskStatus.RUNNING, TaskStatus.DONE
 def apply(state: RunState, recorded: ev.Recorded) -> None:
     """Moves `state` by one event. Deterministic; never raises on an event that does not fit."""
     event = recorded.event
-    state.last_seq = recorded.seq
+    state.log.last_seq = recorded.seq
     run_change = RUN_CHANGES.get(type(event))
     if isinstance(event, ev.CostSettled) and not event.task:
         run_change = cost_of_healer
@@ -33,9 +34,9 @@ def apply(state: RunState, recorded: ev.Recorded) -> None:
             _refuse(state, recorded, problem)
         else:
             run_change(state, event, recorded.at)
-        state.last_at = recorded.at
+        state.log.last_at = recorded.at
         return
-    state.last_at = recorded.at
+    state.log.last_at = recorded.at
     name = getattr(event, "task", "")
     task = state.tasks.get(name)
     problem = "no such task" if task is None else task_misfit(state, task, event)
@@ -49,23 +50,23 @@ def apply(state: RunState, recorded: ev.Recorded) -> None:
 
 def _refuse(state: RunState, recorded: ev.Recorded, problem: str) -> None:
     name = getattr(recorded.event, "task", "")
-    state.refused.append(f"{recorded.seq} {ev.type_name(recorded.event)} {name}: {problem}")
+    state.log.refused.append(f"{recorded.seq} {ev.type_name(recorded.event)} {name}: {problem}")
 
 
 def _put(state: RunState, name: str, before: TaskState, after: TaskState) -> None:
     """Stores a task's new state and keeps the indexes true."""
     state.tasks[name] = after
-    if before.held_by != after.held_by:
-        _hold_change(state, name, before.held_by, after.held_by)
+    if before.waits_for_canary != after.waits_for_canary:
+        _hold_change(state, name, before.waits_for_canary, after.waits_for_canary)
     if is_answered(after):
-        state.answered.add(name)
+        state.index.answered.add(name)
     else:
-        state.answered.discard(name)
+        state.index.answered.discard(name)
     if waits(after):
-        state.waiting.add(name)
+        state.index.waiting.add(name)
     elif before.not_before:
-        state.waiting.discard(name)
-    if before.parked is not after.parked:
+        state.index.waiting.discard(name)
+    if before.work.in_merge_queue is not after.work.in_merge_queue:
         _park(state, name, after)
     if before.delivery is not after.delivery or before.status is not after.status:
         _follow(state, name, after)
@@ -73,60 +74,65 @@ def _put(state: RunState, name: str, before: TaskState, after: TaskState) -> Non
         _files_change(state, name, after)
     if before.locked is not after.locked:
         _lock_change(state, name, after)
-    if state.level_of and under_way(before) is not under_way(after):
-        level = state.level_of[name]
-        state.level_open[level] = state.level_open.get(level, 0) + (1 if under_way(after) else -1)
+    if state.index.level_of and under_way(before) is not under_way(after):
+        level = state.index.level_of[name]
+        state.index.level_open[level] = state.index.level_open.get(level, 0) + (1 if under_way(after) else -1)
     if before.status is after.status:
         return
-    state.counts[before.status] -= 1
-    state.counts[after.status] += 1
+    state.index.counts[before.status] -= 1
+    state.index.counts[after.status] += 1
     if after.status is R:
-        state.running.add(name)
+        state.index.running.add(name)
         if after.worker is not None and after.worker.pulled:
-            state.pulled.add(name)
+            state.index.pulled.add(name)
     elif before.status is R:
-        state.running.discard(name)
-        state.pulled.discard(name)
+        state.index.running.discard(name)
+        state.index.pulled.discard(name)
     if after.status is D or before.status is D:
         _dependents_change(state, name, -1 if after.status is D else 1)
     if after.status is P:
         _offer(state, name)
-    if name in state.window_open and after.status in SETTLED:
-        state.window_open.discard(name)
+    if name in state.windows.open and after.status in SETTLED:
+        state.windows.open.discard(name)
 
 
 def _park(state: RunState, name: str, after: TaskState) -> None:
     """A level is merged when all of its tasks are finished: until then its windows need not wait for it."""
-    if not after.parked:
-        state.parked.discard(name)
+    if not after.work.in_merge_queue:
+        state.index.in_merge_queue.discard(name)
         return
-    state.parked.add(name)
+    state.index.in_merge_queue.add(name)
     if state.merging == "level":
-        state.window_open.discard(name)
+        state.windows.open.discard(name)
 
 
 def _follow(state: RunState, name: str, after: TaskState) -> None:
     """A delivery needs no slot, and its window need not wait for it."""
     if after.status is R and is_delivering(after):
-        state.delivering.add(name)
-        state.window_open.discard(name)
+        state.index.delivering.add(name)
+        state.windows.open.discard(name)
         return
-    state.delivering.discard(name)
-    if after.delivery is not None and after.status is P and state.window is not None and name in state.window.tasks:
+    state.index.delivering.discard(name)
+    if (
+        after.delivery is not None
+        and after.status is P
+        and state.windows.current is not None
+        and name in state.windows.current.tasks
+    ):
         # Sent back by CI while its own window is open.
-        state.window_open.add(name)
+        state.windows.open.add(name)
 
 
 def _files_change(state: RunState, name: str, after: TaskState) -> None:
     for file in files_of(state, name):
         if keeps_files(after):
-            state.busy_files.setdefault(file, name)
-        elif state.busy_files.get(file) == name:
-            del state.busy_files[file]
+            state.index.busy_files.setdefault(file, name)
+        elif state.index.busy_files.get(file) == name:
+            del state.index.busy_files[file]
 
 
 def _lock_change(state: RunState, name: str, after: TaskState) -> None:
-    holders = state.locks.setdefault(state.specs[name].repo, set())
+    holders = state.index.locks.setdefault(state.specs[name].repo, set())
     if after.locked:
         holders.add(name)
     else:
@@ -135,25 +141,25 @@ def _lock_change(state: RunState, name: str, after: TaskState) -> None:
 
 def _hold_change(state: RunState, name: str, before: str, after: str) -> None:
     if before:
-        left = [held for held in state.held[before] if held != name]
+        left = [held for held in state.index.held[before] if held != name]
         if left:
-            state.held[before] = left
+            state.index.held[before] = left
         else:
-            del state.held[before]
+            del state.index.held[before]
     if after:
-        state.held.setdefault(after, []).append(name)
+        state.index.held.setdefault(after, []).append(name)
 
 
 def _dependents_change(state: RunState, name: str, step: int) -> None:
-    for dependent in state.dependents.get(name, ()):
-        state.unmet[dependent] += step
+    for dependent in state.index.dependents.get(name, ()):
+        state.index.unmet[dependent] += step
         if state.tasks[dependent].status is P:
             _offer(state, dependent)
 
 
 def _offer(state: RunState, name: str) -> None:
     """Puts a pending task where scheduling finds it, once nothing is unmet."""
-    if not state.unmet[name]:
-        heapq.heappush(state.ready, state.rank[name])
-        if name in state.window_open:
-            heapq.heappush(state.window_ready, state.rank[name])
+    if not state.index.unmet[name]:
+        heapq.heappush(state.index.ready, state.index.rank[name])
+        if name in state.windows.open:
+            heapq.heappush(state.windows.ready, state.index.rank[name])

@@ -24,20 +24,22 @@ from ganger.core.model.ledger import (
     may_move,
     missing,
 )
-from ganger.core.model.records import Rebase, RunState, TaskState
+from ganger.core.model.records import Rebase
+from ganger.core.model.run_state import RunState
+from ganger.core.model.task_state import TaskState
 from ganger.core.state.apply_removals import REMOVAL_CHANGES, forget_undecided, keep_theirs, set_back
 
 _MOST_FACTS = 200
 
 
 def rules_of(state: RunState, name: str) -> RepoRules:
-    return state.repos.get(state.specs[name].repo, NO_RULES)
+    return state.chains.rules.get(state.specs[name].repo, NO_RULES)
 
 
 def not_proved(state: RunState, name: str, task: TaskState) -> tuple[str, ...]:
     """What is missing for the task's completion."""
-    verified = task.verified_attempt is not None and task.verified_attempt == task.attempts
-    return missing(rules_of(state, name), task.delivery, verified=verified, committed=bool(task.merged))
+    verified = task.verification.passed_attempt is not None and task.verification.passed_attempt == task.attempts
+    return missing(rules_of(state, name), task.delivery, verified=verified, committed=bool(task.work.merged))
 
 
 def begun(state: RunState, name: str, task: TaskState, commit: str, at: str) -> TaskState:
@@ -48,8 +50,8 @@ def begun(state: RunState, name: str, task: TaskState, commit: str, at: str) -> 
         return task
     old = task.delivery or Delivery(repo=rules.name, since=at)
     if not commit:
-        return replace(task, parked=False, delivery=replace(old, pending=True))
-    state.merge_count += 1
+        return replace(task, work=replace(task.work, in_merge_queue=False), delivery=replace(old, pending=True))
+    state.branches.merges += 1
     now = replace(
         _with_new_updates(_of_new_commit(old)),
         commit=commit,
@@ -59,14 +61,16 @@ def begun(state: RunState, name: str, task: TaskState, commit: str, at: str) -> 
         review="",
         reviewed="",
         merges=(*old.merges, commit),
-        place=state.merge_count,
+        place=state.branches.merges,
         reverted="",
     )
     if now.revert is not None:
         now = replace(now, revert=replace(now.revert, merged=True), gone=len(now.merges))
     if now.request is not None:
         now = replace(now, request=replace(now.request, alike=()))
-    return replace(task, parked=False, delivery=_with(now, at, "merge", "merged", commit))
+    return replace(
+        task, work=replace(task.work, in_merge_queue=False), delivery=_with(now, at, "merge", "merged", commit)
+    )
 
 
 def _of_new_commit(delivery: Delivery) -> Delivery:
@@ -130,7 +134,7 @@ def _pushed(state: RunState, name: str, task: TaskState, event: ev.Pushed, at: s
     rules = rules_of(state, name)
     if rules.style == "branch" and event.branch == rules.branch and event.how != "together":
         # A task that goes with another's push may track a tip that is not the newest.
-        state.tips[rules.name] = event.commit
+        state.pushes.tips[rules.name] = event.commit
         forget_undecided(state, rules.name)
     now = replace(old, pushed=event.commit, pushed_at=at, pushes=old.pushes + (event.how == "pushed"))
     now = _moved(now, Milestone.PUSHED_TO_CI, "push_complete", at)
@@ -179,10 +183,10 @@ def _ci_seen(_s: RunState, _n: str, task: TaskState, event: ev.CiSeen, at: str) 
 def _ci_judged(state: RunState, name: str, task: TaskState, event: ev.CiJudged, at: str) -> TaskState:
     old = task.delivery or Delivery()
     green = event.verdict == "green"
-    state.verdicts.append(RepoVerdict(old.repo, event.sha, name, green, at, old.upstream))
+    state.pushes.verdicts.append(RepoVerdict(old.repo, event.sha, name, green, at, old.upstream))
     now = _with(old, at, event.source, f"CI verdict {event.verdict}: {event.why}", event.sha)
     if green:
-        state.proved[old.repo] = event.sha
+        state.pushes.proved[old.repo] = event.sha
         return replace(task, delivery=replace(now, green=event.sha, substate="ci_finishing", waits_for=""))
     now = replace(now, pending=False, signatures=(*now.signatures, event.signature), log=event.log)
     return replace(task, delivery=_moved(now, Milestone.FIXING_CI, "diagnosing", at))
@@ -192,7 +196,7 @@ def _ci_waived(state: RunState, _n: str, task: TaskState, event: ev.CiWaived, at
     task = noted(task, at, "ganger", f"green CI is not needed ({event.cause}): {event.why}", event.sha)
     now = task.delivery
     assert now is not None
-    state.proved[now.repo] = event.sha
+    state.pushes.proved[now.repo] = event.sha
     now = replace(now, waived=event.sha, waived_why=event.why, waived_cause=event.cause)
     now = replace(now, substate="ci_finishing", waits_for="")
     return replace(task, delivery=now)
@@ -353,10 +357,12 @@ def _reviewed(_s: RunState, _n: str, task: TaskState, event: ev.Reviewed, at: st
     now = replace(now, review_url=event.url)
     if sent_back:
         now = replace(now, pending=False, heeded=(*now.heeded, *event.reviews))
-        if not task.merged and task.change is not None:
+        if not task.work.merged and task.work.change is not None:
             # The next worker can take over what was good.
-            change = task.change
-            task = replace(task, saved=change.commit, saved_files=change.files, saved_refused=False)
+            change = task.work.change
+            task = replace(
+                task, work=replace(task.work, saved=change.commit, saved_files=change.files, saved_refused=False)
+            )
         if now.milestone is Milestone.PUSHED_TO_CI:
             now = _moved(now, Milestone.FIXING_CI, "diagnosing", at)
     return replace(task, delivery=now)
@@ -461,12 +467,12 @@ def _of_tracked(now: Delivery, sha: str) -> str:
 
 
 def _rebase_intended(state: RunState, event: ev.RebaseIntended, _at: str) -> None:
-    state.rebases[event.repo] = Rebase(event.head, event.tip, event.commits)
+    state.branches.rebases[event.repo] = Rebase(event.head, event.tip, event.commits)
 
 
 def _head_moved(state: RunState, event: ev.HeadMoved, at: str) -> None:
-    state.heads[event.repo] = event.head
-    rebase = state.rebases.get(event.repo)
+    state.branches.heads[event.repo] = event.head
+    rebase = state.branches.rebases.get(event.repo)
     if rebase is None or (rebase.head, rebase.tip) != (event.before, event.head):
         return
     if rebase.sets_back:
@@ -474,7 +480,7 @@ def _head_moved(state: RunState, event: ev.HeadMoved, at: str) -> None:
         return
     places = dict(rebase.commits)
     for name, task in state.tasks.items():
-        if state.specs[name].repo == event.repo and places.keys() & {task.merged, *_merges_of(task)}:
+        if state.specs[name].repo == event.repo and places.keys() & {task.work.merged, *_merges_of(task)}:
             state.tasks[name] = _placed(task, places, at)
 
 
@@ -484,7 +490,7 @@ def _merges_of(task: TaskState) -> tuple[str, ...]:
 
 def _placed(task: TaskState, places: Mapping[str, str], at: str) -> TaskState:
     """Its commits are replaced. What was pushed, or is about to be, stays as it is."""
-    task = replace(task, merged=places.get(task.merged, task.merged))
+    task = replace(task, work=replace(task.work, merged=places.get(task.work.merged, task.work.merged)))
     now = task.delivery
     if now is None:
         return task
@@ -494,34 +500,34 @@ def _placed(task: TaskState, places: Mapping[str, str], at: str) -> TaskState:
 
 
 def _halted(state: RunState, event: ev.ChainHalted, _at: str) -> None:
-    state.halted[event.repo] = event.why
+    state.chains.halted[event.repo] = event.why
 
 
 def _paused(state: RunState, event: ev.ChainPaused, _at: str) -> None:
-    state.broken[event.repo] = event.task
+    state.chains.broken[event.repo] = event.task
 
 
 def _cleared(state: RunState, event: ev.ChainCleared, _at: str) -> None:
-    state.broken.pop(event.repo, None)
+    state.chains.broken.pop(event.repo, None)
 
 
 def _unlocked(state: RunState, event: ev.RepoUnlocked, _at: str) -> None:
     if event.lifts:
-        state.halted.pop(event.repo, None)
-        state.broken.pop(event.repo, None)
+        state.chains.halted.pop(event.repo, None)
+        state.chains.broken.pop(event.repo, None)
     for name in event.tasks:
         if name in state.tasks:
             state.tasks[name] = replace(state.tasks[name], locked=False)
-            state.locks.get(state.specs[name].repo, set()).discard(name)
+            state.index.locks.get(state.specs[name].repo, set()).discard(name)
 
 
 def _half_judged(state: RunState, event: ev.HalfJudged, _at: str) -> None:
-    state.halves[event.commit] = event.verdict
+    state.pushes.halves[event.commit] = event.verdict
 
 
 def _culprit_found(state: RunState, event: ev.CulpritFound, at: str) -> None:
     """The other tasks in that tip wait for the fix."""
-    state.blamed[event.tip] = event.task
+    state.pushes.blamed[event.tip] = event.task
     for name, task in state.tasks.items():
         now = task.delivery
         if now is None or not now.pending or now.commit != event.tip or state.specs[name].repo != event.repo:
@@ -534,7 +540,9 @@ def _culprit_found(state: RunState, event: ev.CulpritFound, at: str) -> None:
 
 
 def _target_judged(state: RunState, event: ev.TargetJudged, _at: str) -> None:
-    state.bases[event.repo] = TargetVerdict(event.commit, event.verdict, event.why, event.jobs, event.url, event.faults)
+    state.pushes.bases[event.repo] = TargetVerdict(
+        event.commit, event.verdict, event.why, event.jobs, event.url, event.faults
+    )
 
 
 CHAIN_CHANGES: dict[type, Callable[[RunState, Any, str], None]] = {

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from ganger.core import events as ev
-from ganger.core.model.records import HealRound, HistoryItem, PatchRecord, RunState
+from ganger.core.model.records import HealRound, HistoryItem, PatchRecord
+from ganger.core.model.run_state import RunState
 from ganger.core.money.budgets import reserve, settle_cost
 from ganger.core.vocabulary import HealSchedule, Phase, TaskStatus
 
@@ -16,8 +17,8 @@ D = TaskStatus.DONE
 
 def _heal_started(state: RunState, event: ev.HealStarted, at: str) -> None:
     lineage = event.lineage or event.window
-    signatures = tuple(state.tasks[name].last_failure_signature or "" for name in event.failed)
-    state.heal_rounds.append(
+    signatures = tuple(state.tasks[name].failure.signature or "" for name in event.failed)
+    state.healing.rounds.append(
         HealRound(
             event.round,
             event.window,
@@ -34,15 +35,17 @@ def _heal_started(state: RunState, event: ev.HealStarted, at: str) -> None:
             reserved_tokens=event.reserved_tokens,
         )
     )
-    state.spent = reserve(state.spent, event.reserved_usd, event.reserved_tokens)
+    state.money.spent = reserve(state.money.spent, event.reserved_usd, event.reserved_tokens)
     for name in event.failed:
         task = state.tasks[name]
-        state.tasks[name] = replace(task, healer_attempts=task.healer_attempts + 1)
+        state.tasks[name] = replace(
+            task, counters=replace(task.counters, healer_attempts=task.counters.healer_attempts + 1)
+        )
 
 
 def _round_change(state: RunState, number: int, **changes: Any) -> HealRound:
-    after = replace(state.heal_rounds[number - 1], **changes)
-    state.heal_rounds[number - 1] = after
+    after = replace(state.healing.rounds[number - 1], **changes)
+    state.healing.rounds[number - 1] = after
     return after
 
 
@@ -52,7 +55,7 @@ NO_ANSWER = frozenset({LOST, QUOTA, TRANSIENT, REFUSED})
 
 
 def _heal_refused(state: RunState, event: ev.HealRefused, _at: str) -> None:
-    now = state.heal_rounds[event.round - 1]
+    now = state.healing.rounds[event.round - 1]
     refused = 0 if event.code in NO_ANSWER else 1
     words = f"{event.code}: {event.message}" if refused else now.refusal
     _round_change(state, event.round, tries=now.tries + 1, refusals=now.refusals + refused, refusal=words)
@@ -75,28 +78,28 @@ def _heal_finished(state: RunState, event: ev.HealFinished, at: str) -> None:
         if task is not None:
             line = HistoryItem(
                 Phase.HEALER,
-                max(1, task.healer_attempts),
+                max(1, task.counters.healer_attempts),
                 round_.log,
                 at,
                 exit_code=event.exit_code,
-                failure_class=task.last_failure_class,
-                failure_signature=task.last_failure_signature,
+                failure_class=task.failure.failure_class,
+                failure_signature=task.failure.signature,
                 duration_sec=event.duration_sec,
                 patches=round_.patches,
             )
             state.tasks[name] = replace(task, history=(*task.history, line))
-    state.retry_now, state.retry_of = event.retry, round_.lineage
+    state.windows.retry_now, state.windows.retry_of = event.retry, round_.lineage
     if event.next_size and state.policy.heal_schedule is HealSchedule.AUTO:
-        state.current_batch_size = event.next_size
+        state.windows.batch_size = event.next_size
 
 
 def _heal_abandoned(state: RunState, event: ev.HealAbandoned, _at: str) -> None:
-    state.heal_abandoned = event.reason
-    state.retry_now, state.retry_of = (), 0
+    state.healing.abandoned = event.reason
+    state.windows.retry_now, state.windows.retry_of = (), 0
 
 
 def _patch_applied(state: RunState, event: ev.PatchApplied, _at: str) -> None:
-    state.patches[event.patch] = PatchRecord(
+    state.healing.patches[event.patch] = PatchRecord(
         event.patch,
         event.round,
         event.target,
@@ -108,53 +111,64 @@ def _patch_applied(state: RunState, event: ev.PatchApplied, _at: str) -> None:
         event.timeout_sec,
         event.concurrency,
         event.current_batch_size,
-        before=(state.policy.concurrency, state.current_batch_size),
+        before=(state.policy.concurrency, state.windows.batch_size),
     )
     if event.in_place:
-        state.written.add(event.path)
-    _round_change(state, event.round, patches=(*state.heal_rounds[event.round - 1].patches, event.patch))
+        state.files.written.add(event.path)
+    _round_change(state, event.round, patches=(*state.healing.rounds[event.round - 1].patches, event.patch))
     for name in event.tasks:
         task = state.tasks.get(name)
         if task is not None and task.status is not D:
-            timeout = task.timeout_sec if event.timeout_sec is None else event.timeout_sec
+            timeout = task.next_start.timeout_sec if event.timeout_sec is None else event.timeout_sec
             state.tasks[name] = replace(
                 task,
-                patches=(*task.patches, event.patch),
-                healed=True,
-                heal_signature=task.last_failure_signature or "",
-                timeout_sec=timeout,
-                # A session remembers its prompt; a task with another prompt needs a new session.
-                resume="" if event.path else task.resume,
+                healing=replace(
+                    task.healing,
+                    patches=(*task.healing.patches, event.patch),
+                    pending=True,
+                    signature=task.failure.signature or "",
+                ),
+                next_start=replace(
+                    task.next_start,
+                    timeout_sec=timeout,
+                    resume_session="" if event.path else task.next_start.resume_session,
+                ),
             )
     if event.concurrency is not None:
         state.policy = replace(state.policy, concurrency=event.concurrency)
     if event.current_batch_size is not None and state.policy.heal_schedule is HealSchedule.AUTO:
-        state.current_batch_size = event.current_batch_size
+        state.windows.batch_size = event.current_batch_size
 
 
 def _patch_undone(state: RunState, event: ev.PatchUndone, _at: str) -> None:
     """A setting returns to its earlier value, unless it was changed since."""
-    patch = state.patches[event.patch]
-    state.patches[event.patch] = replace(patch, undone=True)
+    patch = state.healing.patches[event.patch]
+    state.healing.patches[event.patch] = replace(patch, undone=True)
     concurrency, batch_size = patch.before
     if patch.concurrency is not None and state.policy.concurrency == patch.concurrency:
         state.policy = replace(state.policy, concurrency=concurrency)
-    if patch.current_batch_size is not None and state.current_batch_size == patch.current_batch_size:
-        state.current_batch_size = batch_size
+    if patch.current_batch_size is not None and state.windows.batch_size == patch.current_batch_size:
+        state.windows.batch_size = batch_size
     for name in patch.tasks:
         task = state.tasks.get(name)
         if task is None or task.status is D:
             continue
-        left = tuple(p for p in task.patches if p != event.patch)
-        limits = [state.patches[p].timeout_sec for p in left if state.patches[p].timeout_sec is not None]
-        timeout = task.timeout_sec if patch.timeout_sec is None else limits[-1] if limits else None
-        session = "" if patch.path else task.resume
-        state.tasks[name] = replace(task, patches=left, timeout_sec=timeout, resume=session)
+        left = tuple(p for p in task.healing.patches if p != event.patch)
+        limits = [
+            state.healing.patches[p].timeout_sec for p in left if state.healing.patches[p].timeout_sec is not None
+        ]
+        timeout = task.next_start.timeout_sec if patch.timeout_sec is None else limits[-1] if limits else None
+        session = "" if patch.path else task.next_start.resume_session
+        state.tasks[name] = replace(
+            task,
+            healing=replace(task.healing, patches=left),
+            next_start=replace(task.next_start, timeout_sec=timeout, resume_session=session),
+        )
 
 
 def cost_of_healer(state: RunState, event: ev.CostSettled, _at: str) -> None:
-    round_ = state.heal_rounds[event.attempt - 1]
-    state.spent = settle_cost(state.spent, event, round_.reserved_usd, round_.reserved_tokens)
+    round_ = state.healing.rounds[event.attempt - 1]
+    state.money.spent = settle_cost(state.money.spent, event, round_.reserved_usd, round_.reserved_tokens)
     _round_change(state, event.attempt, reserved_usd=0.0, reserved_tokens=0)
 
 

@@ -8,28 +8,30 @@ from typing import Any
 
 from ganger.core import events as ev
 from ganger.core.model.ledger import Delivery, Fact
-from ganger.core.model.records import Rebase, Removal, RunState, TaskState
+from ganger.core.model.records import Rebase, Removal
+from ganger.core.model.run_state import RunState
+from ganger.core.model.task_state import TaskState
 from ganger.core.vocabulary import TaskStatus
 
 LEFT_OUT, PUT_BACK, RESTORED = "leave_out", "put_back", "restored"
 
 
 def _removed(state: RunState, event: ev.CommitsRemoved, _at: str) -> None:
-    state.removals[event.repo] = Removal(event.tip, event.tasks)
+    state.branches.removals[event.repo] = Removal(event.tip, event.tasks)
 
 
 def _decided(state: RunState, event: ev.RemovalDecided, _at: str) -> None:
-    known = state.removals.get(event.repo)
+    known = state.branches.removals.get(event.repo)
     if known is None:
         return
     if event.what == LEFT_OUT:
-        state.removals[event.repo] = replace(known, leaves_out=True)
+        state.branches.removals[event.repo] = replace(known, leaves_out=True)
         return
-    del state.removals[event.repo]
+    del state.branches.removals[event.repo]
     if event.what == PUT_BACK:
         # The next push starts from where the branch was.
         keep_theirs(state, event.repo, known.tip)
-        state.tips[event.repo] = known.tip
+        state.pushes.tips[event.repo] = known.tip
     if event.what == RESTORED:
         _deliver_again(state, known.tasks)
 
@@ -38,36 +40,36 @@ def _deliver_again(state: RunState, names: Iterable[str]) -> None:
     """They continue without a worker, once they are queued."""
     for name in names:
         task = state.tasks.get(name)
-        if task is not None and task.status is TaskStatus.BLOCKED and task.merged and task.delivery is not None:
+        if task is not None and task.status is TaskStatus.BLOCKED and task.work.merged and task.delivery is not None:
             pending = not task.delivery.fixing
             state.tasks[name] = replace(task, delivery=replace(task.delivery, pending=pending))
 
 
 def _set_back_intended(state: RunState, event: ev.SetBackIntended, _at: str) -> None:
-    state.rebases[event.repo] = Rebase(event.head, event.tip, (), True, event.gone, event.left)
+    state.branches.rebases[event.repo] = Rebase(event.head, event.tip, (), True, event.gone, event.left)
 
 
 def forget_undecided(state: RunState, repo: str) -> None:
     """The branch accepts pushes: the question about it no longer blocks anything."""
-    known = state.removals.get(repo)
+    known = state.branches.removals.get(repo)
     if known is not None and not known.leaves_out:
-        del state.removals[repo]
+        del state.branches.removals[repo]
 
 
 def keep_theirs(state: RunState, repo: str, tip: str) -> None:
     """Notes where the branch is, unless this run pushed that."""
-    if tip in ("", state.tips.get(repo, ""), state.theirs.get(repo, "")):
+    if tip in ("", state.pushes.tips.get(repo, ""), state.pushes.theirs.get(repo, "")):
         return
     delivered = (task.delivery for task in state.tasks.values())
     if not any(now is not None and tip in (now.commit, now.pushed, *now.merges) for now in delivered):
-        state.theirs[repo] = tip
+        state.pushes.theirs[repo] = tip
 
 
 def set_back(state: RunState, repo: str, move: Rebase, at: str) -> None:
     """The run's branch is where the remote branch is."""
     keep_theirs(state, repo, move.tip)
-    state.tips[repo] = move.tip
-    known = state.removals.pop(repo, None)
+    state.pushes.tips[repo] = move.tip
+    known = state.branches.removals.pop(repo, None)
     _deliver_again(state, () if known is None else [name for name in known.tasks if name not in move.left])
     for name, task in state.tasks.items():
         now = task.delivery
@@ -85,11 +87,16 @@ def _after_set_back(task: TaskState, now: Delivery, is_left: bool, move: Rebase)
         # If the task is included again, it starts with a worker. What nobody removed is still in the branch.
         rest = kept[-1] if kept else ""
         bare = replace(now, commit=rest, pushed=rest, tree="", branch="", runs=(), finding="", why="", retrigger=None)
-        return replace(task, merged="", change=None, delivery=replace(bare, pending=False))
-    if task.merged in move.gone:
+        return replace(task, work=replace(task.work, merged="", change=None), delivery=replace(bare, pending=False))
+    if task.work.merged in move.gone:
         bare = replace(now, commit="", pushed="", tree="", branch="", runs=(), finding="", why="", retrigger=None)
-        step = "deliver" if task.status is TaskStatus.RUNNING else task.step
-        return replace(task, merged="", step=step, parked=False, delivery=replace(bare, pending=True))
+        step = "deliver" if task.status is TaskStatus.RUNNING else task.attempt.step
+        return replace(
+            task,
+            work=replace(task.work, merged="", in_merge_queue=False),
+            attempt=replace(task.attempt, step=step),
+            delivery=replace(bare, pending=True),
+        )
     if now.commit and now.commit != now.pushed:
         # A tip of the old branch was about to be pushed with it.
         return replace(task, delivery=replace(now, commit=now.own, tree="", branch=""))

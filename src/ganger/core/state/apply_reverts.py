@@ -8,7 +8,8 @@ from typing import Any
 
 from ganger.core.events import reverts as ev
 from ganger.core.model.ledger import BY_GANGER, Revert
-from ganger.core.model.records import RunState, TaskState
+from ganger.core.model.run_state import RunState
+from ganger.core.model.task_state import TaskState
 from ganger.core.state.apply_delivery import not_proved, noted
 
 
@@ -33,7 +34,7 @@ def _reverted(_s: RunState, _n: str, task: TaskState, event: ev.Reverted, at: st
     now = task.delivery
     assert now is not None
     now = replace(now, revert=None, reverted=event.commit, pending=False, substate="reverted")
-    return replace(task, merged="", delivery=now)
+    return replace(task, work=replace(task.work, merged=""), delivery=now)
 
 
 REVERT_CHANGES: dict[type, Callable[[RunState, str, TaskState, Any, str], TaskState]] = {

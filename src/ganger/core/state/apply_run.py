@@ -8,7 +8,9 @@ from datetime import datetime
 from typing import Any
 
 from ganger.core import events as ev
-from ganger.core.model.records import Intent, Question, RunState, Scope, TaskSpec, TaskState, Window
+from ganger.core.model.records import Intent, Question, Scope, TaskSpec, Window
+from ganger.core.model.run_state import RunState
+from ganger.core.model.task_state import TaskState
 from ganger.core.planning.repos import phase_of
 from ganger.core.state.allowed import SETTLED
 from ganger.core.state.apply_delivery import CHAIN_CHANGES
@@ -21,13 +23,13 @@ from ganger.core.vocabulary import HealSchedule, RunStatus
 
 
 def _run_started(state: RunState, event: ev.RunStarted, at: str) -> None:
-    state.run_id, state.manifest_digest, state.started_at = event.run_id, event.manifest_digest, at
+    state.run_id, state.manifest.digest, state.started_at = event.run_id, event.manifest_digest, at
     state.policy = event.policy
     state.specs = {spec.id: spec for spec in event.tasks}
     state.tasks = {spec.id: TaskState() for spec in event.tasks}
-    state.contents = contents_by_task(event.tasks, event.contents)
+    state.manifest.contents = contents_by_task(event.tasks, event.contents)
     index_tasks(state)
-    state.current_batch_size = _first_size(state)
+    state.windows.batch_size = _first_size(state)
 
 
 def contents_by_task(tasks: tuple[TaskSpec, ...], contents: tuple[str, ...]) -> dict[str, str]:
@@ -37,23 +39,23 @@ def contents_by_task(tasks: tuple[TaskSpec, ...], contents: tuple[str, ...]) -> 
 def _reconciled(state: RunState, event: ev.Reconciled, _at: str) -> None:
     """Changed tasks start over; their attempts keep counting, because logs are named after them."""
     before, anew = state.tasks, frozenset(event.changed)
-    state.manifest_digest = event.manifest_digest
+    state.manifest.digest = event.manifest_digest
     state.specs = {spec.id: spec for spec in event.tasks}
-    state.contents = contents_by_task(event.tasks, event.contents)
+    state.manifest.contents = contents_by_task(event.tasks, event.contents)
     state.tasks = {}
-    state.retired.update({name: before[name].attempts for name in event.removed if name in before})
+    state.manifest.retired.update({name: before[name].attempts for name in event.removed if name in before})
     for name in state.specs:
-        old = before.get(name, TaskState(attempts=state.retired.get(name, 0)))
+        old = before.get(name, TaskState(attempts=state.manifest.retired.get(name, 0)))
         state.tasks[name] = (
             TaskState(attempts=old.attempts, history=old.history, spent=old.spent) if name in anew else old
         )
     index_tasks(state)
     forget_window(state)
-    state.retry_now = tuple(name for name in state.retry_now if name in state.tasks)
+    state.windows.retry_now = tuple(name for name in state.windows.retry_now if name in state.tasks)
 
 
 def _contents_seen(state: RunState, event: ev.ContentsSeen, _at: str) -> None:
-    state.contents.update(event.contents)
+    state.manifest.contents.update(event.contents)
 
 
 def _first_size(state: RunState) -> int:
@@ -68,85 +70,87 @@ def _lead_started(state: RunState, event: ev.LeadStarted, at: str) -> None:
     state.policy = event.policy
     if changed:
         forget_window(state)
-        state.retry_now, state.retry_of = (), 0
+        state.windows.retry_now, state.windows.retry_of = (), 0
     if changed or event.policy.heal_schedule is not HealSchedule.AUTO:
-        state.current_batch_size = _first_size(state)
-    for patch in state.patches.values():
+        state.windows.batch_size = _first_size(state)
+    for patch in state.healing.patches.values():
         if patch.concurrency is not None and not patch.undone and state.policy.concurrency == patch.before[0]:
             state.policy = replace(state.policy, concurrency=patch.concurrency)
-    state.budget, state.limits, state.healer = event.budget, event.limits, event.healer
+    state.money.budget, state.healing.limits, state.healing.healer = event.budget, event.limits, event.healer
     # Prices may have been set since the run was interrupted.
-    state.spent = replace(state.spent, unpriced=0)
-    state.accounts = dict(event.accounts)
+    state.money.spent = replace(state.money.spent, unpriced=0)
+    state.quota.accounts = dict(event.accounts)
     state.mode, state.merging = event.mode, event.merging
-    state.in_place_roles.update(event.in_place)
-    state.pull_roles = set(event.pull_roles)
-    known, state.repos = phase_of(state.repos), {rules.name: rules for rules in event.repos}
-    if phase_of(state.repos) != known:
+    state.files.in_place_roles.update(event.in_place)
+    state.lead.pull_roles = set(event.pull_roles)
+    known, state.chains.rules = phase_of(state.chains.rules), {rules.name: rules for rules in event.repos}
+    if phase_of(state.chains.rules) != known:
         index_order(state)
     index_locks(state)
-    state.rebooted = bool(state.boot_id) and event.boot_id != state.boot_id
-    state.boot_id = event.boot_id
+    state.lead.rebooted = bool(state.lead.boot_id) and event.boot_id != state.lead.boot_id
+    state.lead.boot_id = event.boot_id
     if event.merging == "level":
         index_levels(state, event.levels)
-    state.active_sec += seconds_between(state.lead_since, state.last_at)
-    state.lead_since = at
-    state.leads += 1
-    state.scope = Scope(None if event.only is None else frozenset(event.only), event.max_tasks)
-    state.touched = set()
+    state.lead.active_sec += seconds_between(state.lead.since, state.log.last_at)
+    state.lead.since = at
+    state.lead.count += 1
+    state.lead.scope = Scope(None if event.only is None else frozenset(event.only), event.max_tasks)
+    state.lead.touched = set()
     state.status, state.abort_reason = RunStatus.RUNNING, None
     try_all(state)
     if state.finished:
         # A person continued the run, perhaps with another key: one worker tries whether it works.
-        for account in list(state.accounts_shut):
+        for account in list(state.quota.shut):
             _let_try(state, account)
-    state.stopping = state.finished = state.draining = False
-    state.heal_abandoned = state.finished_at = ""
+    state.lead.stopping = state.finished = state.lead.draining = False
+    state.healing.abandoned = state.finished_at = ""
 
 
 def _window_opened(state: RunState, event: ev.WindowOpened, _at: str) -> None:
-    state.window = Window(event.index, event.size, event.tasks, event.retry_of)
-    state.retry_now, state.retry_of = (), 0
-    state.window_open = {t for t in event.tasks if state.tasks[t].status not in SETTLED and t not in state.parked}
-    state.window_ready = sorted(state.rank[t] for t in state.window_open if not state.unmet[t])
-    state.windows_opened = event.index
+    state.windows.current = Window(event.index, event.size, event.tasks, event.retry_of)
+    state.windows.retry_now, state.windows.retry_of = (), 0
+    state.windows.open = {
+        t for t in event.tasks if state.tasks[t].status not in SETTLED and t not in state.index.in_merge_queue
+    }
+    state.windows.ready = sorted(state.index.rank[t] for t in state.windows.open if not state.index.unmet[t])
+    state.windows.opened = event.index
 
 
 def _gates_checked(state: RunState, event: ev.GatesChecked, _at: str) -> None:
-    state.gate_runs += 1
+    state.checks.on_merges += 1
     if event.passed and event.evidence:
-        state.evidence.setdefault(event.evidence, event.log)
+        state.checks.evidence.setdefault(event.evidence, event.log)
 
 
 def _head_intended(state: RunState, event: ev.HeadIntended, _at: str) -> None:
     repo = state.specs[event.tasks[0]].repo
-    state.intents[repo] = Intent(event.head, event.tip, event.tasks, event.commits)
+    state.branches.intents[repo] = Intent(event.head, event.tip, event.tasks, event.commits)
 
 
 def _head_kept(state: RunState, event: ev.HeadKept, _at: str) -> None:
-    state.intents.pop(event.repo, None)
+    state.branches.intents.pop(event.repo, None)
 
 
 def _unclaimed_edits(state: RunState, event: ev.UnclaimedEdits, _at: str) -> None:
-    state.in_place_roles.add(event.role)
-    state.written.update(event.files)
+    state.files.in_place_roles.add(event.role)
+    state.files.written.update(event.files)
 
 
 def _landed(state: RunState, event: ev.Landed, _at: str) -> None:
-    state.landed[event.repo] = event.commit
+    state.branches.landed[event.repo] = event.commit
 
 
 def _window_closed(state: RunState, event: ev.WindowClosed, _at: str) -> None:
     forget_window(state)
-    state.current_batch_size = event.next_size
+    state.windows.batch_size = event.next_size
 
 
 def forget_window(state: RunState) -> None:
-    state.window, state.window_open, state.window_ready = None, set(), []
+    state.windows.current, state.windows.open, state.windows.ready = None, set(), []
 
 
 def _question_asked(state: RunState, event: ev.QuestionAsked, at: str) -> None:
-    state.questions[event.question] = Question(
+    state.inbox.questions[event.question] = Question(
         event.question,
         event.task,
         event.kind,
@@ -161,73 +165,75 @@ def _question_asked(state: RunState, event: ev.QuestionAsked, at: str) -> None:
         host=event.host,
         by_worker=bool(event.report),
     )
-    state.asked += 1
+    state.inbox.asked += 1
     task = state.tasks.get(event.task)
     if task is not None and event.report and task.attempts == event.attempt:
         state.tasks[event.task] = escalated_by(task, event.question, event.report)
 
 
 def _question_answered(state: RunState, event: ev.QuestionAnswered, _at: str) -> None:
-    state.questions[event.question] = replace(state.questions[event.question], answer=event.text)
+    state.inbox.questions[event.question] = replace(state.inbox.questions[event.question], answer=event.text)
 
 
 def _question_raised(state: RunState, event: ev.QuestionRaised, at: str) -> None:
-    state.questions[event.question] = replace(state.questions[event.question], raised=event.times, raised_at=at)
+    state.inbox.questions[event.question] = replace(
+        state.inbox.questions[event.question], raised=event.times, raised_at=at
+    )
 
 
 def _account_paused(state: RunState, event: ev.AccountPaused, at: str) -> None:
     since = datetime.fromisoformat(at).timestamp() if at else 0.0
-    state.accounts_rested[event.account] = max(0.0, event.until - since)
-    state.accounts_paused[event.account] = max(event.until, state.accounts_paused.get(event.account, 0.0))
+    state.quota.rested[event.account] = max(0.0, event.until - since)
+    state.quota.paused[event.account] = max(event.until, state.quota.paused.get(event.account, 0.0))
 
 
 def _account_limited(state: RunState, event: ev.AccountLimited, _at: str) -> None:
     if event.at_once:
-        state.accounts_limited[event.account] = event.at_once
+        state.quota.limited[event.account] = event.at_once
     else:
-        state.accounts_limited.pop(event.account, None)
+        state.quota.limited.pop(event.account, None)
 
 
 def _account_shut(state: RunState, event: ev.AccountShut, _at: str) -> None:
-    state.accounts_shut[event.account] = event.until
+    state.quota.shut[event.account] = event.until
 
 
 def _account_tried(state: RunState, event: ev.AccountTried, _at: str) -> None:
     _let_try(state, event.account)
-    state.accounts_paused.pop(event.account, None)
+    state.quota.paused.pop(event.account, None)
 
 
 def _let_try(state: RunState, account: str) -> None:
     """Any time in the past lets a worker try the account."""
-    state.accounts_shut[account] = 1.0
+    state.quota.shut[account] = 1.0
 
 
 def _account_works(state: RunState, event: ev.AccountWorks, _at: str) -> None:
-    state.accounts_shut.pop(event.account, None)
+    state.quota.shut.pop(event.account, None)
 
 
 def _command_taken(state: RunState, event: ev.CommandTaken, _at: str) -> None:
-    state.commands_taken = max(state.commands_taken, event.number)
+    state.lead.commands_taken = max(state.lead.commands_taken, event.number)
 
 
 def _run_paused(state: RunState, _event: ev.RunPaused, _at: str) -> None:
-    state.paused = True
+    state.lead.paused = True
 
 
 def _run_resumed(state: RunState, _event: ev.RunResumed, _at: str) -> None:
-    state.paused = False
+    state.lead.paused = False
 
 
 def _settings_changed(state: RunState, event: ev.SettingsChanged, _at: str) -> None:
-    state.policy, state.budget = event.policy, event.budget
+    state.policy, state.money.budget = event.policy, event.budget
 
 
 def _drain_requested(state: RunState, _event: ev.DrainRequested, _at: str) -> None:
-    state.draining = True
+    state.lead.draining = True
 
 
 def _stop_requested(state: RunState, _event: ev.StopRequested, _at: str) -> None:
-    state.stopping = True
+    state.lead.stopping = True
 
 
 def _nothing(_state: RunState, _event: object, _at: str) -> None:

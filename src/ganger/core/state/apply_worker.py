@@ -7,7 +7,8 @@ from typing import Any
 
 from ganger.core import events as ev
 from ganger.core.model.fast_replace import replace
-from ganger.core.model.records import RunState, TaskState
+from ganger.core.model.run_state import RunState
+from ganger.core.model.task_state import TaskState
 from ganger.core.model.workers import Message, WorkerNow
 from ganger.core.vocabulary import FailureClass, TaskStatus, WorkerState
 
@@ -28,7 +29,7 @@ def worker_after(after: TaskState, event: ev.Event, at: str) -> TaskState:
             return after if known is None else replace(after, worker=replace(known, verdict="", why=""))
         case ev.AttemptStarted():
             begun = _begun(event, at)
-            if after.harvest and after.worker is not None:
+            if after.next_start.answer_log and after.worker is not None:
                 # Its answer is the one that was given before.
                 begun = replace(begun, report=after.worker.report)
             return replace(after, worker=begun)
@@ -140,8 +141,8 @@ def _message(_s: RunState, _n: str, task: TaskState, event: ev.MessageLeft, at: 
     worker = _of(task)
     number = worker.messages[-1].number + 1 if worker.messages else 1
     messages = (*worker.messages, Message(number, event.kind, event.text, at, event.about))[-_MOST_MESSAGES:]
-    hints = (*task.hints, event.text) if event.kind == "answer" else task.hints
-    return replace(task, worker=replace(worker, messages=messages), hints=hints)
+    hints = (*task.next_start.hints, event.text) if event.kind == "answer" else task.next_start.hints
+    return replace(task, worker=replace(worker, messages=messages), next_start=replace(task.next_start, hints=hints))
 
 
 def escalated_by(task: TaskState, question: str, report: str) -> TaskState:

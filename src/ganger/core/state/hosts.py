@@ -12,7 +12,9 @@ from typing import Any
 
 from ganger.core import events as ev
 from ganger.core.command_result import Effect, counted
-from ganger.core.model.records import HostTrouble, Question, RunState, TaskState
+from ganger.core.model.records import HostTrouble, Question
+from ganger.core.model.run_state import RunState
+from ganger.core.model.task_state import TaskState
 from ganger.core.state.indexes import is_delivering
 from ganger.core.times import seconds_between, stamp, unix_time
 from ganger.core.vocabulary import BlockReason, TaskStatus
@@ -44,7 +46,7 @@ def waiting(state: RunState, host: str) -> list[str]:
     """The tasks that can only continue when it is back, in plan order."""
     trouble = state.hosts.get(host)
     named = set(trouble.waiting) if trouble is not None else set()
-    return [name for name in state.by_rank if name in named and _waits(state, name)]
+    return [name for name in state.index.by_rank if name in named and _waits(state, name)]
 
 
 def _waits(state: RunState, name: str) -> bool:
@@ -72,7 +74,7 @@ def is_away(state: RunState, hosts: Iterable[str]) -> str:
 
 def question_about_host(state: RunState, host: str) -> Question | None:
     """The open question about it."""
-    asked = (q for q in state.questions.values() if q.kind == HOST and q.host == host and q.answer is None)
+    asked = (q for q in state.inbox.questions.values() if q.kind == HOST and q.host == host and q.answer is None)
     return next(asked, None)
 
 

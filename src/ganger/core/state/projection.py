@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from ganger.core.model.records import HealRound, HistoryItem, RunState, TaskState
+from ganger.core.model.records import HealRound, HistoryItem
+from ganger.core.model.run_state import RunState
+from ganger.core.model.task_state import TaskState
 from ganger.core.vocabulary import HealSchedule
 
 Json = dict[str, object]
@@ -19,11 +21,11 @@ def state_data(state: RunState) -> Json:
         "run_id": state.run_id,
         "run_status": state.status.value,
         "abort_reason": state.abort_reason,
-        "manifest_digest": state.manifest_digest,
+        "manifest_digest": state.manifest.digest,
         "policy": {
             "heal_schedule": policy.heal_schedule.value,
             "batch_strategy": policy.batch_strategy,
-            "current_batch_size": state.current_batch_size,
+            "current_batch_size": state.windows.batch_size,
             "failure_threshold": _number(policy.failure_threshold),
             "max_worker_attempts_per_task": policy.max_worker_attempts_per_task,
             "max_heal_rounds_per_window": policy.max_heal_rounds_per_window,
@@ -31,7 +33,7 @@ def state_data(state: RunState) -> Json:
             "signature_repeat_limit": policy.signature_repeat_limit,
         },
         "tasks": {name: _task(name, task) for name, task in state.tasks.items()},
-        "healing_rounds": [_round(state, round_) for round_ in state.heal_rounds if round_.decision],
+        "healing_rounds": [_round(state, round_) for round_ in state.healing.rounds if round_.decision],
     }
 
 
@@ -68,11 +70,11 @@ def _dumped(data: Json) -> str:
 def _task(name: str, task: TaskState) -> Json:
     return {
         "status": task.status.value,
-        "worker_attempts": task.worker_attempts,
-        "healer_attempts": task.healer_attempts,
-        "last_failure_class": task.last_failure_class,
-        "last_failure_signature": task.last_failure_signature,
-        "applied_patch_ids": list(task.patches),
+        "worker_attempts": task.counters.worker_attempts,
+        "healer_attempts": task.counters.healer_attempts,
+        "last_failure_class": task.failure.failure_class,
+        "last_failure_signature": task.failure.signature,
+        "applied_patch_ids": list(task.healing.patches),
         "history": [_line(name, item) for item in task.history],
     }
 

@@ -20,7 +20,7 @@ from operator import attrgetter
 from typing import Any
 
 from ganger import __version__
-from ganger.core.model.records import RunState
+from ganger.core.model.run_state import RunState
 
 _PLAIN = frozenset({str, int, float, bool})
 

@@ -61,7 +61,7 @@ class AgentOutput:
         if self._worked or not heard.has_worked:
             return []
         self._worked = True
-        return works_again(self.case.state, self.case.now.account)
+        return works_again(self.case.state, self.case.now.attempt.account)
 
     async def heard(self) -> Heard:
         """Everything its log says; an agent can delete its own log, which then says nothing."""
@@ -93,11 +93,13 @@ class AgentOutput:
 
     async def unsettled(self) -> list[ev.Event]:
         """Its end was not observed: what it reported until then counts, else what was reserved."""
-        return [] if self.case.now.ended is not None else self._cost(await self.heard())
+        return [] if self.case.now.attempt.ended is not None else self._cost(await self.heard())
 
     async def told_until_now(self) -> list[ev.Event]:
         """Ganger ended it: what it reported counts, and everything else counts as nothing."""
-        heard = await self.heard() if self.case.now.ended is None and self.case.now.launched else Heard()
+        heard = (
+            await self.heard() if self.case.now.attempt.ended is None and self.case.now.attempt.launched else Heard()
+        )
         return self._cost(heard) if heard.tokens is not None else []
 
     def _cost(self, heard: Heard) -> list[ev.Event]:
@@ -107,9 +109,9 @@ class AgentOutput:
             if not spent.reserved_usd and not spent.reserved_tokens:
                 return []
             return [cost_settled(self.case.task, self.case.number, Totals(), spent.reserved_usd, spent.reserved_tokens)]
-        session = heard.session or self.case.now.continued
-        before = self.case.now.totals if session and session == self.case.now.session else None
-        used = used_by(tokens, heard.model or self.agent.model or self.case.now.model, self.tools.prices, before)
+        session = heard.session or self.case.now.agent.continued
+        before = self.case.now.agent.totals if session and session == self.case.now.agent.session else None
+        used = used_by(tokens, heard.model or self.agent.model or self.case.now.agent.model, self.tools.prices, before)
         cost = cost_settled(self.case.task, self.case.number, used, spent.reserved_usd, spent.reserved_tokens)
         doubted = believed(tokens).doubted
         return [replace(cost, session=session, totals=counted_after(tokens, used, before), doubted=doubted)]
@@ -124,7 +126,7 @@ class AgentOutput:
         if not self.agent.capabilities.resume:
             return ""
         heard = await self.heard()
-        return "" if is_over_for_good(heard) else heard.session or self.case.now.continued
+        return "" if is_over_for_good(heard) else heard.session or self.case.now.agent.continued
 
     async def refused_session(self) -> str:
         """Why a session is not continued, in its program's own words; empty if nothing prevents it.
@@ -132,7 +134,11 @@ class AgentOutput:
         A session that started here is replaced by a new one only once: if both break, the task is the reason.
         """
         heard, now = await self.heard(), self.case.now
-        return refused_session(heard) if now.continued or (is_broken(heard) and not now.afresh) else ""
+        return (
+            refused_session(heard)
+            if now.agent.continued or (is_broken(heard) and not now.next_start.lost_session)
+            else ""
+        )
 
     async def is_full(self) -> str:
         """That a working conversation has become too long, in its program's words; else empty."""

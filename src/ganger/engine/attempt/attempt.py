@@ -71,15 +71,15 @@ class Attempt:
     def __init__(self, case: RunningAttempt, road: ChangeStrategy) -> None:
         self.case, self.road, self.tools, self.gate = case, road, case.tools, case.gate
         self.task, self.number, self.spec, self.state = case.task, case.number, case.spec, case.state
-        self._answered = case.now.ended is not None
+        self._answered = case.now.attempt.ended is not None
         self._work: asyncio.Task[None] | None = None
         self._is_broken_off = False
         self.agent = starts = case.tools.agent_of(case.spec, case.now, case.state.policy)
         pulled = case.now.worker is not None and case.now.worker.pulled
-        known = case.now.worked_by in ("", f"{self.agent.name}/{self.agent.kind}")
-        if (case.again or case.now.harvest or pulled) and not known:
+        known = case.now.agent.used in ("", f"{self.agent.name}/{self.agent.kind}")
+        if (case.again or case.now.next_start.answer_log or pulled) and not known:
             # The settings changed, or Ganger did not start it: the kind of agent that wrote its output still reads it.
-            self.agent = case.tools.reading(case.now.worked_by) or self.agent
+            self.agent = case.tools.reading(case.now.agent.used) or self.agent
         self._folder: Path | None = None
         self.hearing = AgentOutput(case, self.agent)
         self.shift = WorkerPhase(case, road, self.hearing, self.agent, starts)
@@ -147,7 +147,7 @@ class Attempt:
             heed_person(self.case.now)
             await self.road.go_on(lambda ended: self._result(agent, ended))
             return
-        if self.case.again and self.state.rebooted and self.tools.repositories:
+        if self.case.again and self.state.lead.rebooted and self.tools.repositories:
             # What an agent wrote shortly before a power cut may be missing from its workspace, without any trace.
             self._answered = False
             raise Lost
@@ -155,9 +155,9 @@ class Attempt:
         if self.road.lost_work:
             await self._begin_anew()
             return
-        if self.case.now.ended is None and not self.case.again:
+        if self.case.now.attempt.ended is None and not self.case.again:
             self._require_checkable()
-        ended = self.case.now.ended or await self._execute(folder)
+        ended = self.case.now.attempt.ended or await self._execute(folder)
         self._require_whole_log(ended)
         heed_person(self.case.now)
         self.road.recall_verdict()
@@ -258,7 +258,7 @@ class Attempt:
         """An agent that was refused its tools and changed nothing would be refused again."""
         if problem.failed.failure_class is not FailureClass.NO_CHANGE:
             return problem
-        trouble = await self.hearing.trouble(self.case.now.ended or Ended(code=0))
+        trouble = await self.hearing.trouble(self.case.now.attempt.ended or Ended(code=0))
         if trouble is None or trouble.failure_class is not FailureClass.PERMISSION_DENIED:
             return problem
         return self._troubled(trouble)
@@ -277,7 +277,7 @@ class Attempt:
     def _note_result(self, answer: Parsed[TaskResult]) -> None:
         value = answer.value
         count = len(value.writes or ())
-        if self.case.again and self.case.now.summary:
+        if self.case.again and self.case.now.attempt.summary:
             return
         self.case.mention(
             ev.ResultAccepted(self.task, self.number, value.status, self._said(value), answer.repaired, count)
@@ -290,7 +290,7 @@ class Attempt:
     async def _heed_status(self, result: TaskResult) -> None:
         if result.status == "DONE":
             return
-        trouble = await self.hearing.trouble(self.case.now.ended or Ended(code=0))
+        trouble = await self.hearing.trouble(self.case.now.attempt.ended or Ended(code=0))
         if trouble is not None and (
             trouble.refused or trouble.failure_class in (FailureClass.QUOTA, FailureClass.PERMISSION_DENIED)
         ):
@@ -332,7 +332,7 @@ class Attempt:
             return
         words = told(problem)
         await self.gate.end(str(self.case.log_path))
-        if self._answered and self.road.keeps_answer and not self.case.now.harvest:
+        if self._answered and self.road.keeps_answer and not self.case.now.next_start.answer_log:
             await self._interrupt(f"{words}; its answer is kept and read again", harvest=True)
             return
         detail = f"this attempt could not continue: {words}"
@@ -364,7 +364,7 @@ class Attempt:
 
     async def _after_loss(self) -> list[ev.Event]:
         """No counter is charged, but an attempt that keeps losing its keeper (does it kill it?) waits, then asks."""
-        losses = self.case.now.losses + 1
+        losses = self.case.now.counters.losses + 1
         if losses > _MOST_LOSSES:
             detail = f"its keeper died {losses} times while it worked; does the agent end its own parent?"
             settled: list[ev.Event] = [ev.TaskSettled(self.task, TaskStatus.BLOCKED, detail, BlockReason.PAUSED)]
@@ -378,7 +378,7 @@ class Attempt:
             harvest=self._answered and self.road.keeps_answer,
             lost=True,
             not_before=round(due, 3),
-            resume="" if self.state.rebooted else await self._resumable(),
+            resume="" if self.state.lead.rebooted else await self._resumable(),
         )
         return [again]
 
@@ -390,7 +390,7 @@ class Attempt:
         """Its worker is finished although its task is not: no counter is charged, and another worker continues."""
         if self.road.lost_changes:
             await self.case.record(*changes_lost(self.tools.journal, self.task, self.road.lost_changes))
-        elif left.how == "context" and self.case.now.checkpoints >= self.state.policy.checkpoints:
+        elif left.how == "context" and self.case.now.counters.checkpoints >= self.state.policy.checkpoints:
             times = self.state.policy.checkpoints
             detail = f"{left.why}; after {times} checkpoints the task is still not done"
             await self._fail(self.case.failed(FailureClass.TIMEOUT, "checkpoints", detail))
@@ -512,23 +512,23 @@ class Attempt:
         cls, waits, now = problem.failed.failure_class, bool(problem.account), self.case.now
         if problem.goes_on:
             # A session that was told the reason and repeated the mistake does not get out of it.
-            stuck = bool(now.continued) and now.last_failure_signature == problem.failed.signature
+            stuck = bool(now.agent.continued) and now.failure.signature == problem.failed.signature
             return "" if chosen.then is Then.SETTLE or stuck else await self.hearing.session()
         comes_back = chosen.then in (Then.AGAIN_NOW, Then.AGAIN_AFTER) or chosen.block_reason is BlockReason.QUOTA_WAIT
         if problem.cut_off:
             # Out of time, perhaps because its model stopped answering; only once, as the session itself may be stuck.
-            return await self.hearing.session() if self.road.keeps_work and not now.continued else ""
+            return await self.hearing.session() if self.road.keeps_work and not now.agent.continued else ""
         if not (waits or (cls in _CUT_OFF and comes_back)) or not self.road.keeps_work:
             return ""
-        if cls is FailureClass.STALLED and self.case.now.stalls >= self.state.policy.stall_restarts:
+        if cls is FailureClass.STALLED and self.case.now.counters.stalls >= self.state.policy.stall_restarts:
             return ""
         return await self.hearing.session()
 
     def _after(self, chosen: NextStep, problem: Failed) -> list[ev.Event]:
         """What follows a failure, in the words of events."""
         detail = problem.failed.detail if chosen.block_reason else f"{problem.failed.detail} ({chosen.why})"
-        if chosen.then is Then.SETTLE and self.case.now.afresh:
-            detail = f"{detail}; earlier, its session could not be continued: {self.case.now.afresh}"
+        if chosen.then is Then.SETTLE and self.case.now.next_start.lost_session:
+            detail = f"{detail}; earlier, its session could not be continued: {self.case.now.next_start.lost_session}"
         if chosen.then is Then.AGAIN_NOW:
             return [ev.TaskRequeued(self.task, chosen.why)]
         if chosen.then is Then.AGAIN_AFTER:
@@ -555,9 +555,9 @@ class Attempt:
     def _wait_for_quota(self, problem: Failed, detail: str) -> list[ev.Event]:
         """No counter is charged, and dependents wait with it instead of being blocked: it comes back by itself."""
         now = self.tools.clock.now()
-        paused = after_quota(self.state, self.case.now.account, now, problem.reset_at)
+        paused = after_quota(self.state, self.case.now.attempt.account, now, problem.reset_at)
         until = max([p.until for p in paused if isinstance(p, ev.AccountPaused)], default=0.0)
-        due = until or self.state.accounts_paused.get(self.case.now.account, now)
+        due = until or self.state.quota.paused.get(self.case.now.attempt.account, now)
         detail = f"{detail}; continues at {stamp(spread_after(self.state, due, self.task))}"
         settled = ev.TaskSettled(
             self.task, TaskStatus.BLOCKED, detail, BlockReason.QUOTA_WAIT, final=False, not_before=due
@@ -571,7 +571,7 @@ class Attempt:
         return [settled, *self._ask_about_account(detail)]
 
     def _ask_about_account(self, detail: str, until: float = 0.0) -> list[ev.Event]:
-        account = self.case.now.account
+        account = self.case.now.attempt.account
         text = question_text(self.agent, account, detail, until)
         if until:
             return after_refusal(self.state, account, detail, text, until)

@@ -137,7 +137,7 @@ class WorkerPhase:
             # The message came before this wait began.
             post.finish(gone())
         self.tools.journal.wake()
-        used = seconds_between(self.case.now.started_at, stamp(self.tools.clock.now()))
+        used = seconds_between(self.case.now.attempt.started_at, stamp(self.tools.clock.now()))
         now = self.tools.clock.monotonic
         post.limit_at = None if limit is None else now() + max(0.0, limit - used)
         timed_out = False
@@ -147,7 +147,7 @@ class WorkerPhase:
                 async with asyncio.timeout(None if post.limit_at is None else max(0.0, post.limit_at - now())):
                     await asyncio.shield(post.over)
             timed_out = not post.over.done() and post.limit_at is not None and now() >= post.limit_at
-        used = seconds_between(self.case.now.started_at, stamp(self.tools.clock.now()))
+        used = seconds_between(self.case.now.attempt.started_at, stamp(self.tools.clock.now()))
         size: int | None = None
         with contextlib.suppress(OSError):
             size = self.case.log_path.stat().st_size
@@ -170,7 +170,7 @@ class WorkerPhase:
         if running is None:
             heed_person(case.now)
             running = await self.agent.execute(await self._prepare(folder), self.gate)
-        if running.pid is not None and running.start_time is not None and case.now.launched is None:
+        if running.pid is not None and running.start_time is not None and case.now.attempt.launched is None:
             case.mention(ev.AttemptLaunched(case.task, case.number, running.pid, running.start_time))
         post.running, post.followed = running, self.agent.capabilities.stream
         if post.ending or (case.now.worker is not None and case.now.worker.verdict):
@@ -233,7 +233,7 @@ class WorkerPhase:
             prompt_file=prompt,
             log_path=self.case.log_path,
             timeout_sec=time_limit(self.state, self.case.task, stamp(self.tools.clock.now())),
-            session=self.case.now.continued,
+            session=self.case.now.agent.continued,
         )
         return at_home(self.tools, self.agent, self.case.task, context)
 
@@ -258,21 +258,21 @@ class WorkerPhase:
 
     def _prompt_text(self) -> str:
         now, spec = self.case.now, self.case.spec
-        patches = [self.state.patches[name] for name in now.patches]
+        patches = [self.state.healing.patches[name] for name in now.healing.patches]
         reader = self.tools.overlay.reader(self.case.task, patches)
         git = bool(self.tools.repositories)
         advice = Advice(
-            hints=self.tools.overlay.hints(self.case.task, patches) if now.healed else (),
+            hints=self.tools.overlay.hints(self.case.task, patches) if now.healing.pending else (),
             answers=answers_of(self.state, self.case.task),
             rules=self.tools.rules,
             role=self.case.role.prompt,
             workspace=git,
             gates=self.case.rules.may_change_gates,
             hides=self._hides,
-            saved=now.saved if git else "",
-            saved_files=now.saved_files,
-            saved_refused=now.saved_refused,
-            turned_down=self.road.found_work if now.remade and now.continued else None,
+            saved=now.work.saved if git else "",
+            saved_files=now.work.saved_files,
+            saved_refused=now.work.saved_refused,
+            turned_down=self.road.found_work if now.work.remade and now.agent.continued else None,
             checks=self.tools.checks.commands(spec.verify_profile),
             edits=self.pulled or edits_files(self.agent.capabilities),
             checkpoint=now.checkpoint,
@@ -281,5 +281,5 @@ class WorkerPhase:
             ci=ci_note(self.state, self.case.task),
             budget=self.tools.prompt_budget,
         )
-        told = continuation if now.continued else assemble
-        return told(spec, reader, now.reminder, advice)
+        told = continuation if now.agent.continued else assemble
+        return told(spec, reader, now.next_start.reminder, advice)

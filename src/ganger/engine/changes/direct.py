@@ -37,7 +37,7 @@ class DirectChanges:
     def __init__(self, case: RunningAttempt, company: SharedFolder) -> None:
         self.case, self.tools, self.company = case, case.tools, company
         self.upkeep = Upkeep(case, company)
-        backup = case.now.backup
+        backup = case.now.attempt.backup
         self.backup: Path | None = self.tools.folder.path / backup if backup else None
         self.lost_changes = ""
         self.lost_work = False
@@ -45,7 +45,7 @@ class DirectChanges:
         self._judged: Change | None = None
         self._made: frozenset[str] = frozenset()
         self._edited = self._rolled_back = False
-        self._writes_only = case.now.backup != ""
+        self._writes_only = case.now.attempt.backup != ""
 
     @property
     def past_agent(self) -> bool:
@@ -94,13 +94,13 @@ class DirectChanges:
         async with self.tools.turns.take(alone=True):
             landed = self.tools.workspace.landed(self.backup)
             if not landed:
-                result = await read(self.case.now.ended or Ended(code=0))
+                result = await read(self.case.now.attempt.ended or Ended(code=0))
                 if landed is None:
                     await self.undo("half of the change was written when the lead died")
                     if self.lost_changes:
                         raise self.case.failed(FailureClass.FATAL, "backup missing", self.lost_changes)
                 await self._write(result)
-            elif self.case.now.step == "write":
+            elif self.case.now.attempt.step == "write":
                 self.case.record(ev.WritesApplied(self.case.task, self.case.number))
             self.case.gate.check()
             await self.upkeep.require_untouched()
@@ -109,7 +109,7 @@ class DirectChanges:
 
     def recall_verdict(self) -> None:
         """Raises the failure of a verification whose outcome is recorded but was not acted on yet."""
-        if self.case.now.step == "verified":
+        if self.case.now.attempt.step == "verified":
             verdict = recorded_verdict(self.case.now, self._profile)
             log = self.tools.folder.path / self.case.verify_log
             profile = self.case.spec.verify_profile
@@ -120,7 +120,7 @@ class DirectChanges:
         self.company.answered(self.case.task)
         await self.upkeep.require_untouched()
         # An agent that submits writes did not edit the files meanwhile, unless its role edits in place.
-        edits_itself = not result.writes or self.case.spec.role in self.case.state.in_place_roles
+        edits_itself = not result.writes or self.case.spec.role in self.case.state.files.in_place_roles
         self._writes_only = not edits_itself
         alone = self.company.is_alone(self.case.task) and edits_itself
         edits = self.company.edits() if alone else None
@@ -220,7 +220,7 @@ class DirectChanges:
     def _is_kept_alone(self) -> bool:
         """No other agent starts beside one whose role edits files."""
         role = self.case.spec.role
-        return self.company.is_alone(self.case.task) and role in self.case.state.in_place_roles
+        return self.company.is_alone(self.case.task) and role in self.case.state.files.in_place_roles
 
     @property
     def _could_be_forged(self) -> bool:
@@ -267,7 +267,7 @@ class DirectChanges:
             await self._censuses.keep(case.spec.verify_profile, verdict.census)
         detail = f"verified by {case.spec.verify_profile} ({len(verdict.steps)} steps)"
         settled = ev.TaskSettled(case.task, TaskStatus.DONE, detail)
-        await case.record(*finished, settled, *after_success(case.state, case.now.account))
+        await case.record(*finished, settled, *after_success(case.state, case.now.attempt.account))
 
     @property
     def _censuses(self) -> DirectCensuses | None:

@@ -29,7 +29,7 @@ class Upkeep:
 
     def require_sound(self) -> None:
         """No agent starts and no check runs while changed packages could not be restored."""
-        for question in self.case.state.questions.values():
+        for question in self.case.state.inbox.questions.values():
             if question.kind == PACKAGES and question.answer is None:
                 detail = f"{question.text} (ganger answer {question.id} 1 continues)"
                 raise self.case.failed(FailureClass.BLOCKED_EXTERNAL, PACKAGES_SIGNAL, detail)
@@ -98,7 +98,7 @@ class Upkeep:
         await self.journal.record(*told)
 
     def _asked(self, kind: str) -> bool:
-        return any(q.kind == kind and q.answer is None for q in self.case.state.questions.values())
+        return any(q.kind == kind and q.answer is None for q in self.case.state.inbox.questions.values())
 
     def _is_known(self) -> bool:
         """Compares an earlier lead's attempt that is not resumed with what it started from."""

@@ -50,12 +50,12 @@ class GitChanges:
         self.lost_changes = ""
         self.lost_work = False
         self.found_work: FoundWork = "whole"
-        self._home = case.now.workspace_of or case.number
+        self._home = case.now.work.workspace_of or case.number
         self._keep_folder = False
 
     @property
     def past_agent(self) -> bool:
-        return self.case.now.change is not None or self.reverting.is_due
+        return self.case.now.work.change is not None or self.reverting.is_due
 
     @property
     def keeps_answer(self) -> bool:
@@ -68,12 +68,12 @@ class GitChanges:
     async def enter(self) -> Path:
         now = self.case.now
         await self.merging.set_back()
-        remade = bool(now.continued) and now.remade
-        work = now.saved if remade and not now.saved_refused else ""
+        remade = bool(now.agent.continued) and now.work.remade
+        work = now.work.saved if remade and not now.work.saved_refused else ""
         place = await self.repository.place(self.case.task, self._home, work)
         self.case.mention(ev.WorkspaceReady(self.case.task, self.case.number, place.base))
         self.lost_work = not remade and (
-            (place.fresh and self._was_worked_in) or (bool(now.continued) and not _is_folder(place.folder))
+            (place.fresh and self._was_worked_in) or (bool(now.agent.continued) and not _is_folder(place.folder))
         )
         if remade and place.fresh:
             self.found_work = "aside" if work and not place.holds_work else "there"
@@ -83,7 +83,7 @@ class GitChanges:
     def _was_worked_in(self) -> bool:
         """Whether an agent may have started in a workspace that is gone."""
         case, now = self.case, self.case.now
-        if now.continued or now.launched is not None or now.ended is not None:
+        if now.agent.continued or now.attempt.launched is not None or now.attempt.ended is not None:
             return True
         # Its agent may run although that could not be recorded; without a written prompt no agent was started.
         return case.again and (self.tools.folder.path / prompt_file(case.task, case.number)).exists()
@@ -106,8 +106,8 @@ class GitChanges:
 
     async def _take(self, result: TaskResult) -> None:
         case = self.case
-        agent = case.now.worked_by.rpartition("/")[0]
-        by = MadeBy(agent, case.now.model, self.tools.co_authors.get(agent, ""))
+        agent = case.now.agent.used.rpartition("/")[0]
+        by = MadeBy(agent, case.now.agent.model, self.tools.co_authors.get(agent, ""))
         message = change_message(case.state.run_id, case.task, case.number, result.summary, by)
         try:
             taken = await self.repository.take(case.task, self._home, result.writes or (), case.rules, message)
@@ -134,20 +134,20 @@ class GitChanges:
         reverts = self.reverting.is_due
         if self.delivering is not None and not reverts and (need := skipped_need(case.state, case.task)):
             raise Waits(BlockReason.DEPENDENCY_FAILED, f"it waits for {need}, which was skipped")
-        if reverts and case.now.step == "deliver":
+        if reverts and case.now.attempt.step == "deliver":
             await self.reverting.make()
-        change = case.now.change
+        change = case.now.work.change
         assert change is not None
-        if is_delivering(case.now) and case.now.merged and not reverts:
+        if is_delivering(case.now) and case.now.work.merged and not reverts:
             await self._deliver()
             return
-        if case.now.step != "merge":
-            known = case.now.step == "deliver"
-            if case.now.step == "verified" and case.now.verified_attempt != case.number:
+        if case.now.attempt.step != "merge":
+            known = case.now.attempt.step == "deliver"
+            if case.now.attempt.step == "verified" and case.now.verification.passed_attempt != case.number:
                 raise self._red(await self._recorded(), change)
-            if case.now.step != "verified" and not known:
+            if case.now.attempt.step != "verified" and not known:
                 await self._verify(change)
-            if case.now.merged and not reverts:
+            if case.now.work.merged and not reverts:
                 await self._deliver()
                 return
             if not reverts:
@@ -189,7 +189,7 @@ class GitChanges:
             raise self._conflict(onto)
         evidence = checks.evidence(onto.tree, case.spec.verify_profile)
         case.mention(ev.VerifyStarted(case.task, case.number, case.verify_log))
-        known = case.state.evidence.get(evidence)
+        known = case.state.checks.evidence.get(evidence)
         verdict = Verdict(True, (), None) if known else await self._run(onto, head, change)
         case.gate.check()
         if verdict.passed:
@@ -207,7 +207,7 @@ class GitChanges:
             await case.record(*finished, merged)
             return
         settled = ev.TaskSettled(case.task, TaskStatus.DONE, detail)
-        await case.record(*finished, merged, settled, *after_success(case.state, case.now.account))
+        await case.record(*finished, merged, settled, *after_success(case.state, case.now.attempt.account))
 
     async def _run(self, onto: Rebased, head: str, change: ChangeRecord) -> Verdict:
         case = self.case
@@ -267,8 +267,8 @@ class GitChanges:
 
     async def undo(self, why: str, *, keep_place: bool = False, refused: bool = False) -> None:
         """Keeps the attempt's work: as its existing commit, or as a WIP commit."""
-        case, change = self.case, self.case.now.change
-        if keep_place or self._keep_folder or case.now.merged or self.reverting.is_due:
+        case, change = self.case, self.case.now.work.change
+        if keep_place or self._keep_folder or case.now.work.merged or self.reverting.is_due:
             return
         if change is not None:
             if change.commit != change.base:
@@ -278,7 +278,7 @@ class GitChanges:
         def message(touched: Sequence[Touched]) -> str:
             known = case.now.checkpoint
             stand = known if known is not None and known.attempt == case.number else None
-            return wip_message(case.state.run_id, case.task, case.number, case.now.summary, why, touched, stand)
+            return wip_message(case.state.run_id, case.task, case.number, case.now.attempt.summary, why, touched, stand)
 
         commit, files = await self.repository.save(case.task, self._home, message)
         if commit:
@@ -291,7 +291,7 @@ class GitChanges:
     async def leave(self) -> None:
         """Removes a workspace only when its change is merged or saved."""
         case = self.case
-        if not self._keep_folder and not case.now.harvest and not case.now.resume:
+        if not self._keep_folder and not case.now.next_start.answer_log and not case.now.next_start.resume_session:
             await self.repository.release(case.task, self._home)
 
 

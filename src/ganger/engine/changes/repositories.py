@@ -48,9 +48,9 @@ class Repositories:
         if self._doorbell is not None:
             await self._doorbell.open()
         await self._hosts.recover(self.tools.outlets.values())
-        numbers = itertools.count(self.state.gate_runs + 1)
+        numbers = itertools.count(self.state.checks.on_merges + 1)
         for name, repository in self.tools.repositories.items():
-            rules, outlet = self.state.repos.get(name, NO_RULES), self.tools.outlets.get(name)
+            rules, outlet = self.state.chains.rules.get(name, NO_RULES), self.tools.outlets.get(name)
             pushes_head = None
             if outlet is not None and rules.delivers:
                 self._sending[name] = PushQueue(self.tools, self.gate, repository, outlet)
@@ -69,7 +69,7 @@ class Repositories:
         forges = {
             name: following.forge
             for name, following in self._following.items()
-            if self.state.repos[name].forge != "command"
+            if self.state.chains.rules[name].forge != "command"
         }
         if forges:
             self._pace = ForgePace(self.tools.folder, forges, self.tools.clock)
@@ -94,21 +94,21 @@ class Repositories:
 
     async def has_heard_reviews(self) -> bool:
         """Before a lead ends: whether something was recorded since, such as what people said on a forge."""
-        if self.state.stopping or self.state.draining:
+        if self.state.lead.stopping or self.state.lead.draining:
             return False
-        before = self.state.last_seq
+        before = self.state.log.last_seq
         await asyncio.gather(*(watch.look_once_more() for watch in self._reviews.values()))
-        return self.state.last_seq != before
+        return self.state.log.last_seq != before
 
     async def has_set_back(self) -> bool:
         """Before a lead ends: whether a branch had to be set back, and something was recorded since."""
-        if self.state.stopping or self.state.draining:
+        if self.state.lead.stopping or self.state.lead.draining:
             return False
-        before = self.state.last_seq
+        before = self.state.log.last_seq
         with contextlib.suppress(Stopped):
             for merging in self._merging.values():
                 await merging.set_back()
-        return self.state.last_seq != before
+        return self.state.log.last_seq != before
 
     def nudge(self, repo: str) -> None:
         """This repository is reported to have news on its forge."""

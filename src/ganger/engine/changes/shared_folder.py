@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ganger.core.model.records import RunState
+from ganger.core.model.run_state import RunState
 from ganger.core.vocabulary import TaskStatus
 from ganger.ports import Change, Fixed, Mark, Restored, Rules, Watch
 
@@ -90,8 +90,10 @@ class SharedFolder:
             return ()
         moved: tuple[str, ...] = ()
         worker = self._state.tasks[task].worker
-        edits = self._state.specs[task].role in self._state.in_place_roles or (worker is not None and worker.pulled)
-        known = again and edits and len(self._state.running) == 1
+        edits = self._state.specs[task].role in self._state.files.in_place_roles or (
+            worker is not None and worker.pulled
+        )
+        known = again and edits and len(self._state.index.running) == 1
         if not self._inside:
             self._written.clear()
             self._any_done = False

@@ -56,11 +56,11 @@ class DeliveryContext:
 
     def require_open_chain(self) -> None:
         state, repo = self.case.state, self.case.spec.repo
-        graph = graph_of(state.repos)
+        graph = graph_of(state.chains.rules)
         chain = (repo, *graph.upstream.get(repo, ()), *graph.downstream.get(repo, ()))
-        halted = next((one for one in chain if one in state.halted), None)
+        halted = next((one for one in chain if one in state.chains.halted), None)
         if halted is not None and not (halted == repo and passes_halt(state, self.case.task)):
-            why = f"{halted or 'the project'} is halted, so nothing is pushed: {state.halted[halted]}"
+            why = f"{halted or 'the project'} is halted, so nothing is pushed: {state.chains.halted[halted]}"
             raise Waits(BlockReason.PAUSED, why)
 
     def hinted(self, why: str, check: str) -> str:

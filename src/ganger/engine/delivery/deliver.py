@@ -277,7 +277,7 @@ class Delivering:
         events: list[ev.Event] = [ev.CiJudged(case.task, case.number, sha, "green", why, source)]
         if self.at.rules.ci_rules.mirror_job:
             events.append(ev.MirrorProved(case.task, case.number, sha, self.at.rules.mirror_job, finding.mirror))
-        if case.spec.repo in case.state.broken:
+        if case.spec.repo in case.state.chains.broken:
             events.append(ev.ChainCleared(case.spec.repo, sha))
         if self.train is not None:
             events += after_green(case.state, case.spec.repo)
@@ -309,7 +309,7 @@ class Delivering:
             await case.record(*reverted(case.state, case.task, self._proof()))
             return
         settled = ev.TaskSettled(case.task, TaskStatus.DONE, self._proof())
-        await case.record(settled, *after_success(case.state, case.now.account))
+        await case.record(settled, *after_success(case.state, case.now.attempt.account))
 
     def _proof(self) -> str:
         now, rules = self.at.now, self.at.rules

@@ -32,7 +32,7 @@ class RequestCommits:
     @property
     def change(self) -> str:
         """The commit of the change, where the attempt changed anything."""
-        change = self.case.now.change
+        change = self.case.now.work.change
         return "" if change is None or change.commit == change.base else change.commit
 
     @property
@@ -49,7 +49,7 @@ class RequestCommits:
     async def published(self) -> Published:
         """Branch, commit and tree to push. The change alone on the target's newest state where it applies alone; what
         the run merged where it builds on other tasks, or conflicts without them."""
-        known, merged = self.request, self.case.now.merged
+        known, merged = self.request, self.case.now.work.merged
         if known is not None and known.merged:
             return await self._rest()
         before = known.tested if known is not None and known.tested else self.now.pushed
@@ -76,7 +76,7 @@ class RequestCommits:
         return self.branch, put.tip, put.tree
 
     async def _put(self, onto: str) -> Rebased | Conflict:
-        change = self.case.now.change
+        change = self.case.now.work.change
         assert change is not None
         return await self.repository.rebase(change.commit, change.base, onto)
 
@@ -88,8 +88,8 @@ class RequestCommits:
         if not isinstance(put, Conflict):
             return self.branch, put.commit, put.tree
         if self.rules.is_linear:
-            return await self._straight(self.case.now.merged)
-        joined = await self._join(base, self.case.now.merged, "the run's branch")
+            return await self._straight(self.case.now.work.merged)
+        joined = await self._join(base, self.case.now.work.merged, "the run's branch")
         if isinstance(joined, Conflict):
             raise PushFailed(f"what was merged conflicts with {self.branch} in {', '.join(joined.files[:10])}")
         return self.branch, joined.commit, joined.tree
@@ -99,7 +99,7 @@ class RequestCommits:
         if not onto or not isinstance(await self._join(before, onto, self.rules.branch), Conflict):
             return before
         if self.rules.is_linear:
-            moment = unix_time(self.case.now.started_at)
+            moment = unix_time(self.case.now.attempt.started_at)
             message = join_message(self.case.state.run_id, self.rules.branch, onto)
             put = await placed(self.repository, before, onto, message, moment, yields=True)
             assert not isinstance(put, Conflict)
@@ -130,7 +130,9 @@ class RequestCommits:
 
     async def _join(self, ours: str, theirs: str, name: str, *, yields: bool = False) -> Rebased | Conflict:
         message = join_message(self.case.state.run_id, name, theirs, self.branch)
-        return await self.repository.join(ours, theirs, message, unix_time(self.case.now.started_at), yields=yields)
+        return await self.repository.join(
+            ours, theirs, message, unix_time(self.case.now.attempt.started_at), yields=yields
+        )
 
     def _builds_on_others(self) -> bool:
         """Whether a task it depends on, directly or through others, is not in the target yet."""
@@ -141,7 +143,9 @@ class RequestCommits:
             request = known.request if known is not None else None
             if request is not None and request.merged:
                 continue
-            changed = request is not None or (task.change is not None and task.change.commit != task.change.base)
+            changed = request is not None or (
+                task.work.change is not None and task.work.change.commit != task.work.change.base
+            )
             if changed and state.specs[need].repo == repo:
                 return True
             queue += [name for name in state.specs[need].depends_on if name not in queue]

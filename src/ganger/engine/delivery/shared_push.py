@@ -65,7 +65,7 @@ class Train:
         self.repo, self.sending, self.merging = repo, sending, merging
         self.state, self.journal = sending.state, sending.tools.journal
         self.repository, self.remote = sending.repository, sending.outlet.remote
-        self.rules = self.state.repos[repo]
+        self.rules = self.state.chains.rules[repo]
         self.straight, self.back = Straightening(repo, sending), SetBack(repo, sending)
         self._asks = ("", 0)
         self.rerunning, self._offering = asyncio.Lock(), asyncio.Lock()
@@ -80,7 +80,7 @@ class Train:
         """Returns when what is tracked is on the remote's branch and CI has something new to judge."""
         while True:
             at.check_interrupts()
-            if not at.case.now.merged:
+            if not at.case.now.work.merged:
                 raise NoLongerMerged
             if not needs_tip(at.now):
                 return
@@ -111,7 +111,7 @@ class Train:
         """One question for the whole branch: the first task that meets it asks, the others wait for the answer."""
         known = open_question(self.state, self.repo)
         by, number = (known.task, 0) if known is not None else self._asks
-        is_asking = by in self.state.running and self.state.tasks[by].attempts == number and by != task
+        is_asking = by in self.state.index.running and self.state.tasks[by].attempts == number and by != task
         if known is not None or is_asking:
             return Waits(BlockReason.EXTERNAL, f"{gone.message} (asked about {by})")
         self._asks = (task, self._number(task))
@@ -158,7 +158,7 @@ class Train:
 
     async def _others_pushed(self) -> bool:
         """Whether someone pushed on top of what this run pushed, perhaps the fix."""
-        last = self.state.tips.get(self.repo, "")
+        last = self.state.pushes.tips.get(self.repo, "")
         tip = await self.remote.head(self.rules.branch)
         return tip not in ("", last)
 
@@ -234,7 +234,7 @@ class Train:
 
     @property
     def _known(self) -> tuple[str, Removal | None]:
-        return self.state.tips.get(self.repo, ""), self.back.due
+        return self.state.pushes.tips.get(self.repo, ""), self.back.due
 
     async def _kept(self, there: str) -> bool | TakenOut:
         (last, due), branch = self._known, self.rules.branch
@@ -255,7 +255,7 @@ class Train:
 
     async def _found(self, there: str) -> bool:
         """Whether an earlier push, whose answer was lost, is the branch's tip."""
-        if not there or there == self.state.tips.get(self.repo):
+        if not there or there == self.state.pushes.tips.get(self.repo):
             return False
         named = [n for n in waiting(self.state, self.repo) if self._of(n).branch and self._of(n).commit == there]
         for name in named:
@@ -266,7 +266,7 @@ class Train:
     async def _choose_tip(self, there: str) -> tuple[str, str, list[str]]:
         """The commit that becomes the branch's tip, its tree, and the tasks whose changes it holds."""
         members = waiting(self.state, self.repo)
-        head, last = await self.repository.head(), self.state.tips.get(self.repo, "")
+        head, last = await self.repository.head(), self.state.pushes.tips.get(self.repo, "")
         if not members:
             return head, "", []
         tip = head
@@ -298,7 +298,7 @@ class Train:
         if head != tip and await self.repository.is_ancestor(head, tip):
             await self.sending.move(going[0], head, tip, f"CI of {going[0]} runs again")
         self.sending.gate.check()
-        known = tip == self.state.tips.get(self.repo)
+        known = tip == self.state.pushes.tips.get(self.repo)
         # Someone may remove it from the branch at this moment, and a push on top of what is left would bring it back.
         onto = there if await self._is_in(there, tip) else ""
         outcome = await self.sending.gate.unless_stopped(self.remote.push(tip, self.rules.branch, onto))
@@ -321,8 +321,8 @@ class Train:
         return outcome
 
     async def _intend(self, tip: str, tree: str, going: Sequence[str], there: str) -> None:
-        above = graph_of(self.state.repos).upstream.get(self.repo, ())
-        known = tuple((one, self.state.proved[one]) for one in above if one in self.state.proved)
+        above = graph_of(self.state.chains.rules).upstream.get(self.repo, ())
+        known = tuple((one, self.state.pushes.proved[one]) for one in above if one in self.state.pushes.proved)
         for name in going:
             now, cause = self._of(name), self._cause(name)
             if (now.commit, now.branch) == (tip, self.rules.branch) and cause == "change":
@@ -344,7 +344,7 @@ class Train:
             return
         head = await self.repository.head()
         message = join_message(self.state.run_id, branch, theirs)
-        joined = await self.repository.join(head, theirs, message, unix_time(self.state.tasks[task].started_at))
+        joined = await self.repository.join(head, theirs, message, unix_time(self.state.tasks[task].attempt.started_at))
         if isinstance(joined, Conflict):
             await self._refuse_conflict(task, theirs, joined)
             return
@@ -390,7 +390,7 @@ class Train:
         return now.retrigger.cause if self._runs_again(task) and now.retrigger is not None else "change"
 
     def _report(self, task: str, *events: ev.Event) -> None:
-        self.journal.report(task, self.state.tasks[task].token, *events)
+        self.journal.report(task, self.state.tasks[task].attempt.token, *events)
 
     async def _is_in(self, commit: str, tip: str) -> bool:
         return bool(commit and tip) and await self.repository.is_ancestor(commit, tip)

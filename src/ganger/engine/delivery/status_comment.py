@@ -8,7 +8,7 @@ from ganger.core import events as ev
 from ganger.core.control.reviews import WANTED
 from ganger.core.delivery.expected_ci import NOT_EXPECTED
 from ganger.core.delivery.public_text import quoted, unmarked
-from ganger.core.model.records import RunState
+from ganger.core.model.run_state import RunState
 from ganger.engine.delivery.context import DeliveryContext
 from ganger.engine.resources.run_resources import one_line
 from ganger.ports.forge import Request
@@ -66,7 +66,7 @@ def remark_text(state: RunState, name: str) -> str:
         f"Task {task_name} of run {run}, commit {commit[:_SHORT]}:",
         "",
         f"- verified by {quoted(one_line(spec.verify_profile, 200))} before the push: "
-        + (", ".join(f"{unmarked(step.name)} {step.outcome}" for step in task.verify_steps) or "passed"),
+        + (", ".join(f"{unmarked(step.name)} {step.outcome}" for step in task.verification.steps) or "passed"),
     ]
     if now.waived == now.commit and now.waived_cause == NOT_EXPECTED:
         lines.append(f"- CI: not expected by setting ({unmarked(one_line(now.waived_why, _MOST_SAID))})")

@@ -22,7 +22,8 @@ from ganger.core.failures.agent_errors import AgentError, trouble_of
 from ganger.core.failures.retries import backoff_sec
 from ganger.core.healing.patches import Ground, Judged, judge
 from ganger.core.healing.policy import Cure, after_nothing, after_round, questions_for, shrunk_size
-from ganger.core.model.records import HealRound, RunState, Totals, Window
+from ganger.core.model.records import HealRound, Totals, Window
+from ganger.core.model.run_state import RunState
 from ganger.core.money.budgets import active_seconds, cost_settled, reservation
 from ganger.core.money.pricing import believed, used_by
 from ganger.core.names import healer_log, healer_prompt
@@ -54,7 +55,7 @@ def heal_started(
 ) -> ev.HealStarted:
     """The intent of a round for a window that is just being closed."""
     return _intent(
-        state, len(state.heal_rounds) + 1, window.index, window.tasks, failed, window.lineage, isolate, tools
+        state, len(state.healing.rounds) + 1, window.index, window.tasks, failed, window.lineage, isolate, tools
     )
 
 
@@ -79,7 +80,7 @@ def _intent(
         secrets.token_hex(8),
         lineage=lineage,
         isolate=isolate,
-        account=state.accounts.get(_HEALER, ""),
+        account=state.quota.accounts.get(_HEALER, ""),
         reserved_usd=wanted.usd,
         reserved_tokens=wanted.tokens,
     )
@@ -91,13 +92,13 @@ class Healing:
     def __init__(self, tools: RunResources, gate: StopGuard) -> None:
         self.tools, self.gate = tools, gate
         self.state = tools.journal.state
-        self.number = len(self.state.heal_rounds)
+        self.number = len(self.state.healing.rounds)
         self._unpaid: list[ev.Event] = []
         self._passing = 0
 
     @property
     def round(self) -> HealRound:
-        return self.state.heal_rounds[self.number - 1]
+        return self.state.healing.rounds[self.number - 1]
 
     @property
     def log(self) -> str:
@@ -180,7 +181,7 @@ class Healing:
 
     @property
     def _account(self) -> str:
-        return self.state.accounts.get(_HEALER, "")
+        return self.state.quota.accounts.get(_HEALER, "")
 
     async def _wait_for_account(self) -> None:
         clock, state = self.tools.clock, self.state
@@ -253,7 +254,7 @@ class Healing:
         context = AttemptContext(
             run_id=self.state.run_id,
             task_id=_HEALER,
-            attempt=self.number + sum(round_.tries for round_ in self.state.heal_rounds),
+            attempt=self.number + sum(round_.tries for round_ in self.state.healing.rounds),
             role=_HEALER,
             workspace=self._folder(),
             prompt_file=prompt,
@@ -264,7 +265,7 @@ class Healing:
 
     def _time_limit(self) -> float:
         """The healer's own limit, and what is left of the run's wall time."""
-        own, most = self.tools.heal_timeout_sec, self.state.budget.wall_sec
+        own, most = self.tools.heal_timeout_sec, self.state.money.budget.wall_sec
         if most is None:
             return own
         return max(0.1, min(own, most - active_seconds(self.state, stamp(self.tools.clock.now()))))
@@ -287,7 +288,9 @@ class Healing:
             judged, kept = Judged(), KeptPrompts((), ())
         else:
             judged = judge(answer.value, self._ground())
-            kept = self.tools.overlay.keep(judged.planned, self.number, self.log, list(self.state.patches.values()))
+            kept = self.tools.overlay.keep(
+                judged.planned, self.number, self.log, list(self.state.healing.patches.values())
+            )
         refused = [
             ev.PatchRefused(self.number, r.place, r.target, one_line(r.why)) for r in (*judged.refused, *kept.refused)
         ]
@@ -326,7 +329,11 @@ class Healing:
     def _ground(self) -> Ground:
         state = self.state
         return Ground(
-            state.policy.heal_schedule, self.round.failed, state.specs, state.limits, in_place=self.tools.heal_in_place
+            state.policy.heal_schedule,
+            self.round.failed,
+            state.specs,
+            state.healing.limits,
+            in_place=self.tools.heal_in_place,
         )
 
     def _completed(self, events: list[ev.Event]) -> list[ev.Event]:
@@ -376,7 +383,7 @@ def write_in_place(tools: RunResources, names: Iterable[str]) -> None:
     Harmless to repeat, so the next lead finishes what an earlier one did not.
     """
     for name in names:
-        record = tools.journal.state.patches[name]
+        record = tools.journal.state.healing.patches[name]
         _land(tools, name, tools.overlay.undo_write(record) if record.undone else tools.overlay.in_place_write(record))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 
-from ganger.core.model.records import RunState
+from ganger.core.model.run_state import RunState
 from ganger.local.run_folder import RunFolder, replace_file
 
 FILE = "rules.json"
@@ -17,7 +17,7 @@ def write_rules(folder: RunFolder, state: RunState) -> None:
     """Each rule with the round that produced it; nothing is written while there is none."""
     rules = [
         {"run_id": state.run_id, "round": round_.number, "at": round_.at, "rule": round_.learned_rule}
-        for round_ in state.heal_rounds
+        for round_ in state.healing.rounds
         if round_.learned_rule
     ]
     if rules:

@@ -13,7 +13,8 @@ from ganger.contracts.reading.strict_json import shorten
 from ganger.contracts.reading.terminal import FULL
 from ganger.core.healing.patches import LARGEST_TEXT_BYTES, MOST_PATCHES, plain_path
 from ganger.core.healing.policy import clusters
-from ganger.core.model.records import HealRound, Limits, PatchRecord, RunState
+from ganger.core.model.records import HealRound, Limits, PatchRecord
+from ganger.core.model.run_state import RunState
 from ganger.core.names import verify_log, worker_log
 from ganger.core.vocabulary import FailureClass, HealSchedule, Phase
 from ganger.engine.prompts.patched_prompts import PatchedPrompts
@@ -135,13 +136,13 @@ def gather(
     state: RunState, number: int, failing: Sequence[str], folder: Path, overlay: PatchedPrompts, mark: str
 ) -> Bundle:
     """Reads the evidence for heal round `number` over the `failing` tasks from the run's folder and the project."""
-    groups = clusters({name: state.tasks[name].last_failure_signature or "" for name in failing})
+    groups = clusters({name: state.tasks[name].failure.signature or "" for name in failing})
     each = max(1, _MOST_SHOWN // max(1, len(groups)))
-    patches = tuple(state.patches.values())
+    patches = tuple(state.healing.patches.values())
     found = tuple(
         Cluster(
             signature,
-            state.tasks[names[0]].last_failure_class or "",
+            state.tasks[names[0]].failure.failure_class or "",
             names,
             tuple(
                 _evidence(state, name, folder, overlay, patches)
@@ -150,12 +151,12 @@ def gather(
         )
         for place, (signature, names) in enumerate(groups)
     )
-    now = next((one for one in state.heal_rounds if one.number == number), None)
+    now = next((one for one in state.healing.rounds if one.number == number), None)
     return Bundle(
         run_id=state.run_id,
         round=number,
         schedule=state.policy.heal_schedule,
-        limits=state.limits,
+        limits=state.healing.limits,
         scope=tuple(failing),
         clusters=found,
         contexts=tuple(_contexts(state, found, overlay, patches)),
@@ -222,9 +223,9 @@ def _text(overlay: PatchedPrompts, ref: str, task: str, patches: tuple[PatchReco
 
 def _earlier(state: RunState, number: int, failing: Sequence[str]) -> Iterator[Earlier]:
     current = set(failing)
-    for one in state.heal_rounds:
+    for one in state.healing.rounds:
         if one.number < number:
-            patches = tuple(state.patches[name] for name in one.patches if name in state.patches)
+            patches = tuple(state.healing.patches[name] for name in one.patches if name in state.healing.patches)
             yield Earlier(one, patches, tuple(name for name in one.failed if name in current))
 
 

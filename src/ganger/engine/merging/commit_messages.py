@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ganger.core.delivery.public_text import quoted, uncalling, unmarked, unsilencing
-from ganger.core.model.records import RunState
+from ganger.core.model.run_state import RunState
 from ganger.core.model.workers import Checkpoint
 from ganger.engine.resources.run_resources import one_line
 from ganger.ports import Touched
@@ -93,9 +93,9 @@ def request_title(task: str, summary: str) -> str:
 def request_body(state: RunState, task: str, commit: str) -> str:
     """What was done and how it was checked, for its reviewers."""
     now, spec = state.tasks[task], state.specs[task]
-    said = unmarked(one_line(now.summary, 2000))
-    steps = [f"- {step.name}: {step.outcome}" for step in now.verify_steps]
-    files = now.change.files if now.change is not None else ()
+    said = unmarked(one_line(now.attempt.summary, 2000))
+    steps = [f"- {step.name}: {step.outcome}" for step in now.verification.steps]
+    files = now.work.change.files if now.work.change is not None else ()
     listed = [f"- {quoted(one_line(name, 300))}" for name in files[:_MOST_IN_REQUEST]]
     if len(files) > _MOST_IN_REQUEST:
         listed.append(f"- and {len(files) - _MOST_IN_REQUEST} more")

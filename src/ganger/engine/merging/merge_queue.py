@@ -106,20 +106,20 @@ class MergeQueue:
     @property
     def _most(self) -> int:
         """Where each change is pushed alone, each is verified alone as well."""
-        rules = self.state.repos.get(self.name, NO_RULES)
+        rules = self.state.chains.rules.get(self.name, NO_RULES)
         return 1 if self._sending is not None and rules.pushes == "each" else self.tools.merge_batch
 
     async def recover(self) -> None:
         """Reconciles branch and events: an intended move happened or did not; everything DONE is in the branch."""
         head = await self.repository.open()
-        intent, journal = self.state.intents.get(self.name), self.tools.journal
+        intent, journal = self.state.branches.intents.get(self.name), self.tools.journal
         if intent is not None:
             if head == intent.tip or await self.repository.is_ancestor(intent.tip, head):
                 await self._note_moved(intent, head)
             else:
                 await journal.record(ev.HeadKept(head, "the lead died before the branch moved", self.name))
-        known = self.state.heads.get(self.name, "")
-        rebase = self.state.rebases.get(self.name)
+        known = self.state.branches.heads.get(self.name, "")
+        rebase = self.state.branches.rebases.get(self.name)
         if rebase is not None and (known, head) == (rebase.head, rebase.tip):
             why = (
                 "what was removed is left out"
@@ -130,25 +130,29 @@ class MergeQueue:
         elif known and head != known:
             if not await self.repository.is_ancestor(known, head):
                 await self._put_back(head, known)
-            elif self._sending is not None or self.state.repos.get(self.name, NO_RULES).delivers:
+            elif self._sending is not None or self.state.chains.rules.get(self.name, NO_RULES).delivers:
                 # Only joining what others pushed, and empty commits, move it before that is recorded.
                 await journal.record(ev.HeadMoved(self.name, known, head, "the lead died before it recorded that"))
         await self._move_on()
         ours = {name: task for name, task in self.state.tasks.items() if self.state.specs[name].repo == self.name}
         self._profiles = dict.fromkeys(
-            self.state.specs[name].verify_profile for name, task in ours.items() if task.merged
+            self.state.specs[name].verify_profile for name, task in ours.items() if task.work.merged
         )
-        needed = [name for name, task in ours.items() if name in self.state.running or task.harvest or task.resume]
-        await self.repository.clear([(name, self.state.tasks[name].workspace_of) for name in needed])
+        needed = [
+            name
+            for name, task in ours.items()
+            if name in self.state.index.running or task.next_start.answer_log or task.next_start.resume_session
+        ]
+        await self.repository.clear([(name, self.state.tasks[name].work.workspace_of) for name in needed])
 
     async def _note_moved(self, intent: Intent, head: str) -> None:
         """An attempt that was ended before its merge was recorded cannot record it any more: its change is in the
         branch, and the task's next attempt finds nothing left to change."""
-        if all(name in self.state.parked for name in intent.tasks):
+        if all(name in self.state.index.in_merge_queue for name in intent.tasks):
             await self._moved(intent.tip, list(zip(intent.tasks, intent.commits, strict=True)))
             return
         why = "the branch moved, and an attempt that it moved for was ended"
-        moved = ev.HeadMoved(self.name, self.state.heads.get(self.name, intent.head), head, why)
+        moved = ev.HeadMoved(self.name, self.state.branches.heads.get(self.name, intent.head), head, why)
         await self.tools.journal.record(ev.HeadKept(head, why, self.name), moved)
 
     async def _move_on(self) -> None:
@@ -169,7 +173,7 @@ class MergeQueue:
 
     async def _put_back(self, head: str, known: str) -> None:
         """A power cut may lose the branch's last move, but never the commits, which are older than the event."""
-        rebase = self.state.rebases.get(self.name)
+        rebase = self.state.branches.rebases.get(self.name)
         # The last move that was to no commit on top of the one before.
         start = rebase.tip if rebase is not None and head == rebase.head else head
         if await self.repository.has(known) and await self.repository.is_ancestor(start, known):
@@ -202,12 +206,12 @@ class MergeQueue:
 
     async def merge_level(self, tasks: Sequence[str]) -> None:
         """The barrier: every verified change of the level is merged or sent back."""
-        while any(name in self.state.parked and name not in self._queue for name in tasks):
+        while any(name in self.state.index.in_merge_queue and name not in self._queue for name in tasks):
             self._came.clear()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._came.wait(), _LOOK_SEC)
         await self._work_off()
-        while any(name in self.state.parked for name in tasks) and not self.state.stopping:
+        while any(name in self.state.index.in_merge_queue for name in tasks) and not self.state.lead.stopping:
             await self.tools.journal.changed()
 
     async def set_back(self) -> None:
@@ -227,7 +231,7 @@ class MergeQueue:
         try:
             while self._queue:
                 self.gate.check()
-                ordered = sorted(self._queue.values(), key=lambda item: self.state.rank[item.task])
+                ordered = sorted(self._queue.values(), key=lambda item: self.state.index.rank[item.task])
                 async with self.turn:
                     await self._merge(ordered[: self._most])
         except Stopped:
@@ -302,7 +306,7 @@ class MergeQueue:
     async def _gate(self, profile: str, head: str, top: _Layer, tasks: tuple[str, ...]) -> Verdict:
         checks, journal = self.tools.checks, self.tools.journal
         evidence = checks.evidence(top.tree, profile)
-        if evidence in self.state.evidence:
+        if evidence in self.state.checks.evidence:
             return Verdict(True, (), None)
         number = next(self._numbers)
         log, name = merge_log(number), check_folder()
@@ -313,7 +317,7 @@ class MergeQueue:
                 folder=folder,
                 log=self.tools.folder.path / log,
                 gate=self.gate,
-                key=f"{self.tools.folder.path / log}#{self.state.leads}",
+                key=f"{self.tools.folder.path / log}#{self.state.lead.count}",
                 named={},
                 proof=self.censuses.proof(await self._candidate(head, top, tasks), profile, self.gate),
             )
@@ -340,7 +344,7 @@ class MergeQueue:
         return verdict
 
     async def _candidate(self, head: str, top: _Layer, tasks: tuple[str, ...]) -> Candidate:
-        changes = [self.state.tasks[name].change for name in tasks]
+        changes = [self.state.tasks[name].work.change for name in tasks]
         files = tuple(dict.fromkeys(file for change in changes if change is not None for file in change.files))
         may = any(self.may_change_tests(name) for name in tasks)
         specs = [self.state.specs[name] for name in tasks if not self._is_reverted(name)]
@@ -390,7 +394,7 @@ class MergeQueue:
 
     def _still_waits(self, item: Waiting) -> bool:
         task = self.state.tasks[item.task]
-        return item.task in self._answers and task.token == item.token and not is_ended_by_person(task)
+        return item.task in self._answers and task.attempt.token == item.token and not is_ended_by_person(task)
 
     async def _moved(self, tip: str, named: Sequence[tuple[str, str]]) -> None:
         """The tasks that wait must get their results right after this commit: a run whose last task is DONE ends at
@@ -402,7 +406,7 @@ class MergeQueue:
             if not rules_of(self.state, name).delivers:
                 detail = f"verified by {self.state.specs[name].verify_profile}; merged as {commit[:12]}"
                 events.append(ev.TaskSettled(name, TaskStatus.DONE, detail))
-                events += after_success(self.state, task.account)
-            commits.append(journal.report(name, task.token, *events))
+                events += after_success(self.state, task.attempt.account)
+            commits.append(journal.report(name, task.attempt.token, *events))
         for written in commits:
             await written

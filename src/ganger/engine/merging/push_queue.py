@@ -54,14 +54,14 @@ class PushQueue:
         return found
 
     async def record(self, task: str, *events: ev.Event) -> None:
-        await self.tools.journal.report(task, self.state.tasks[task].token, *events)
+        await self.tools.journal.report(task, self.state.tasks[task].attempt.token, *events)
 
     async def intend(
         self, task: str, branch: str, commit: str, tree: str, cause: str = "change", *, replaces: str = ""
     ) -> None:
         repo = self.state.specs[task].repo
-        above = graph_of(self.state.repos).upstream.get(repo, ())
-        known = tuple((one, self.state.proved[one]) for one in above if one in self.state.proved)
+        above = graph_of(self.state.chains.rules).upstream.get(repo, ())
+        known = tuple((one, self.state.pushes.proved[one]) for one in above if one in self.state.pushes.proved)
         number = self.state.tasks[task].attempts
         intended = ev.PushIntended(task, number, repo, branch, commit, tree, cause, known, replaces=replaces)
         await self.record(task, intended)
@@ -101,11 +101,11 @@ class PushQueue:
         return bool(is_away(self.state, [self.outlet.remote.host]))
 
     def is_halted(self, repo: str) -> bool:
-        return not self.state.halted.keys().isdisjoint((repo, *graph_of(self.state.repos).chain(repo)))
+        return not self.state.chains.halted.keys().isdisjoint((repo, *graph_of(self.state.chains.rules).chain(repo)))
 
     async def catch_up(self, repo: str, head: str) -> str:
         """Fast-forwards to what others pushed; returns the head to merge onto."""
-        branch = self.state.repos[repo].branch
+        branch = self.state.chains.rules[repo].branch
         if self.is_away():
             return head
         try:
@@ -132,7 +132,7 @@ class PushQueue:
         message = trigger_message(self.state.run_id, task, number, cause)
         made = await self.repository.empty_commit(now.commit, message, unix_time(now.pushed_at))
         wanted = ev.RetriggerIntended(task, number, now.commit, cause, NEW_TIP)
-        self.tools.journal.report(task, self.state.tasks[task].token, wanted)
+        self.tools.journal.report(task, self.state.tasks[task].attempt.token, wanted)
         await self.intend(task, now.branch, made.commit, made.tree, cause)
 
     # --- time ---------------------------------------------------------------------------------------------------------

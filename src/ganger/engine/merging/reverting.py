@@ -40,7 +40,7 @@ class Reverting:
         reverted the change."""
         case, now = self.case, self.now
         assert now.revert is not None
-        files = case.now.change.files if case.now.change is not None else ()
+        files = case.now.work.change.files if case.now.work.change is not None else ()
         async with self.merging.turn:
             head = await self.merging.newest_head()
             there = [one for one in now.standing if await self.repository.is_ancestor(one, head)]

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 from ganger.core import events as ev
 from ganger.core.control.removals import go_on, is_skipped, restored, restored_tasks
-from ganger.core.model.records import Removal, TaskState
+from ganger.core.model.records import Removal
+from ganger.core.model.task_state import TaskState
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.merging.push_queue import PushQueue
 from ganger.errors import ForgeError, GangerError
@@ -24,20 +25,20 @@ class SetBack:
     def __init__(self, repo: str, sending: PushQueue) -> None:
         self.repo, self.sending = repo, sending
         self.state, self.repository = sending.state, sending.repository
-        self.journal, self.branch = sending.tools.journal, sending.state.repos[repo].branch
+        self.journal, self.branch = sending.tools.journal, sending.state.chains.rules[repo].branch
 
     @property
     def due(self) -> Removal | None:
         """What a person decided to leave out, until the run's branch is without it."""
-        known = self.state.removals.get(self.repo)
+        known = self.state.branches.removals.get(self.repo)
         return known if known is not None and known.leaves_out else None
 
     async def lost(self, tip: str) -> list[str]:
         """Tasks with a pushed commit that is not in `tip`, in the order of their merges."""
-        last = self.state.tips.get(self.repo, "")
+        last = self.state.pushes.tips.get(self.repo, "")
         gone = {name: ids for name, ids in (await self._gone(tip)).items() if not _is_empty(self.state.tasks[name])}
         found = [n for n, ids in gone.items() if await self._any_in(ids, last) and not await self._is_rewritten(n, tip)]
-        return sorted(found, key=lambda name: (self.sending.delivery(name).place, self.state.rank[name]))
+        return sorted(found, key=lambda name: (self.sending.delivery(name).place, self.state.index.rank[name]))
 
     async def undecided(self, tip: str) -> list[str]:
         """Those about which no one has decided."""
@@ -68,10 +69,10 @@ class SetBack:
         if due is None:
             return True
         lost = await self.lost(tip)
-        if not self.state.running.isdisjoint(lost):
+        if not self.state.index.running.isdisjoint(lost):
             return False
         back = [name for name in due.tasks if name not in lost and is_skipped(self.state, name)]
-        last = self.state.tips.get(self.repo, "")
+        last = self.state.pushes.tips.get(self.repo, "")
         if last and await self.repository.is_ancestor(last, tip):
             await self.journal.record(*restored(self.state, self.repo, back))
             return True
@@ -108,7 +109,7 @@ class SetBack:
     async def _is_rewritten(self, name: str, tip: str) -> bool:
         """Whether `tip` holds its change as another commit, as after a rebase: then nothing was removed."""
         task = self.state.tasks[name]
-        change, merges = task.change, self.sending.delivery(name).merges
+        change, merges = task.work.change, self.sending.delivery(name).merges
         if not tip or change is None or len(merges) != 1:
             return False
         put = await self.repository.rebase(change.commit, change.base, tip)
@@ -128,4 +129,4 @@ class SetBack:
 
 def _is_empty(task: TaskState) -> bool:
     """A task that changed nothing counts another task's commit as its own."""
-    return task.change is not None and task.change.commit == task.change.base
+    return task.work.change is not None and task.work.change.commit == task.work.change.base

@@ -59,8 +59,8 @@ class Straightening:
         """Moves the run's branch, and maps the tasks' commits to their new places; returns the conflict where there is
         one."""
         head = await self.repository.head()
-        message = join_message(self.state.run_id, self.state.repos[self.repo].branch, target)
-        moment = unix_time(self.state.tasks[task].started_at)
+        message = join_message(self.state.run_id, self.state.chains.rules[self.repo].branch, target)
+        moment = unix_time(self.state.tasks[task].attempt.started_at)
         found = await placed(self.repository, head, target, message, moment, yields=yields)
         if isinstance(found, Conflict):
             return found

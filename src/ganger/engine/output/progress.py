@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 
 from ganger.contracts.verify_profile import Profile
 from ganger.core import events as ev
-from ganger.core.model.records import TaskState
+from ganger.core.model.task_state import TaskState
 from ganger.core.sentences.sentences import sentence
 from ganger.core.state.apply_worker import worker_after
 from ganger.engine.journal import Journal
@@ -118,7 +118,7 @@ class ProgressLog:
 
     def _last_mark(self, data: bytes) -> re.Match[bytes] | None:
         """Numbers that no event has yet were not written by Ganger."""
-        marks = [mark for mark in _MARK.finditer(data) if int(mark[1]) <= self._journal.state.last_seq]
+        marks = [mark for mark in _MARK.finditer(data) if int(mark[1]) <= self._journal.state.log.last_seq]
         return marks[-1] if marks else None
 
     def _append(self, fd: int, lines: list[str]) -> None:

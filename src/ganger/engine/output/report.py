@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ganger.core.delivery.landings import where_words
-from ganger.core.model.records import RunState, TaskState
+from ganger.core.model.run_state import RunState
+from ganger.core.model.task_state import TaskState
 from ganger.core.vocabulary import NEEDS_FIRST, TaskStatus
 from ganger.engine.output.published_files import show
 from ganger.local.run_folder import RunFolder, clear_way, replace_file
@@ -19,7 +20,7 @@ def write_report(folder: RunFolder, state: RunState) -> None:
 
 
 def report_text(state: RunState) -> str:
-    counts = ", ".join(f"{state.counts[s]} {s.value}" for s in NEEDS_FIRST if state.counts.get(s))
+    counts = ", ".join(f"{state.index.counts[s]} {s.value}" for s in NEEDS_FIRST if state.index.counts.get(s))
     lines = [
         f"# Run {_safe(state.run_id)}",
         "",
@@ -28,24 +29,24 @@ def report_text(state: RunState) -> str:
         f"- Started: {state.started_at or '-'}",
         f"- Ended: {state.finished_at or '-'}",
     ]
-    if state.spent.usd or state.spent.counted:
+    if state.money.spent.usd or state.money.spent.counted:
         lines.append(f"- Spent: {_spent(state)}")
     if state.mode != "direct":
-        merged = sum(bool(task.merged) for task in state.tasks.values())
-        where = f", at {state.heads[''][:12]}" if state.heads.get("") else ""
+        merged = sum(bool(task.work.merged) for task in state.tasks.values())
+        where = f", at {state.branches.heads[''][:12]}" if state.branches.heads.get("") else ""
         found = f"; {_safe(where_words(state))}" if merged else ""
         lines.append(f"- Merged: {merged} tasks on branch ganger/{_safe(state.run_id)}{where}{found}")
-        lines.append(f"- Gate runs on merges: {state.gate_runs}")
-    if state.artifacts:
-        lines.append(f"- Generated files left out: {_safe(', '.join(sorted(state.artifacts)[:20]))}")
-    if state.heal_rounds:
-        lines.append(f"- Healing: {len(state.heal_rounds)} rounds, {len(state.patches)} patches")
-    asked = [question for question in state.questions.values() if question.answer is None]
+        lines.append(f"- Gate runs on merges: {state.checks.on_merges}")
+    if state.files.artifacts:
+        lines.append(f"- Generated files left out: {_safe(', '.join(sorted(state.files.artifacts)[:20]))}")
+    if state.healing.rounds:
+        lines.append(f"- Healing: {len(state.healing.rounds)} rounds, {len(state.healing.patches)} patches")
+    asked = [question for question in state.inbox.questions.values() if question.answer is None]
     lines += [f"- Question {q.id} ({q.kind}): {_safe(q.text)}" for q in asked]
     if state.abort_reason:
         lines.append(f"- Why it ended: {_safe(state.abort_reason)}")
     for status in NEEDS_FIRST:
-        names = [name for name in state.by_rank if state.tasks[name].status is status]
+        names = [name for name in state.index.by_rank if state.tasks[name].status is status]
         if names:
             lines += ["", f"## {status.value}", ""]
             lines += [_entry(name, state.tasks[name]) for name in names]
@@ -53,20 +54,24 @@ def report_text(state: RunState) -> str:
 
 
 def _spent(state: RunState) -> str:
-    spent = state.spent
+    spent = state.money.spent
     price = f"${spent.usd:.2f}" if spent.priced or spent.usd else "cost unknown"
     tokens = f"{spent.tokens} tokens" if spent.counted or spent.tokens else "tokens unknown"
-    some = spent.attempts - len(state.running) - spent.priced
+    some = spent.attempts - len(state.index.running) - spent.priced
     rest = f", {some} of them of unknown cost" if some > 0 else ""
     return f"{price}, {tokens} in {spent.attempts} attempts{rest}"
 
 
 def _entry(name: str, task: TaskState) -> str:
     reason = f" ({task.block_reason.value})" if task.block_reason else ""
-    said = task.summary if task.status is TaskStatus.DONE else task.detail
+    said = task.attempt.summary if task.status is TaskStatus.DONE else task.detail
     tried = f"{task.attempts} attempt{'s' if task.attempts != 1 else ''}"
-    kept = f" · unfinished work: {_safe(task.saved)}" if task.saved else ""
-    lacks = f" · expected files are missing: {_safe(', '.join(task.missing))}" if task.missing else ""
+    kept = f" · unfinished work: {_safe(task.work.saved)}" if task.work.saved else ""
+    lacks = (
+        f" · expected files are missing: {_safe(', '.join(task.failure.missing_files))}"
+        if task.failure.missing_files
+        else ""
+    )
     return f"- **{_safe(name)}**{reason} · {tried} · {_safe(said) or 'no note'}{lacks}{kept}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from ganger.core import events as ev
-from ganger.core.model.records import RunState
+from ganger.core.model.run_state import RunState
 from ganger.core.state.projection import StateText
 from ganger.engine.output.published_files import ShownFiles, show
 from ganger.local.run_folder import RunFolder, clear_way, replace_file
@@ -32,14 +32,14 @@ class StateFile:
             self._shown_files.refresh()
 
     def write(self) -> None:
-        if self._written_seq == self._state.last_seq:
+        if self._written_seq == self._state.log.last_seq:
             return
         begun = self._clock.monotonic()
         text = self._text.of(self._state)
         clear_way(self._folder.state)
         replace_file(self._folder.state, text)
         show(self._folder, self._folder.state.name, text)
-        self._written_seq = self._state.last_seq
+        self._written_seq = self._state.log.last_seq
         self._cost_sec = self._clock.monotonic() - begun
 
     def finish(self) -> None:

@@ -6,7 +6,7 @@ import contextlib
 import json
 from pathlib import Path
 
-from ganger.core.model.records import RunState
+from ganger.core.model.run_state import RunState
 from ganger.core.names import prompt_file
 from ganger.core.prompts.tokens import TokenSample, estimate
 from ganger.local.run_folder import RunFolder, replace_file
@@ -19,7 +19,9 @@ _MOST_BYTES = 1024 * 1024
 def write_usage(folder: RunFolder, state: RunState) -> None:
     """From tasks that needed one attempt: only then do the counted tokens belong to one known prompt."""
     once = [
-        name for name, task in state.tasks.items() if task.attempts == 1 and task.totals and task.totals.input_tokens
+        name
+        for name, task in state.tasks.items()
+        if task.attempts == 1 and task.agent.totals and task.agent.totals.input_tokens
     ]
     samples = [found for name in once[-_MOST:] if (found := _sample(folder, state, name)) is not None]
     if samples:
@@ -33,8 +35,8 @@ def _sample(folder: RunFolder, state: RunState, name: str) -> TokenSample | None
         text = path.read_text(encoding="utf-8") if path.stat().st_size <= _MOST_BYTES else ""
     except (OSError, ValueError):
         return None
-    counted = task.totals.input_tokens if task.totals is not None else None
-    return TokenSample(task.worked_by, estimate(text), counted) if text and counted else None
+    counted = task.agent.totals.input_tokens if task.agent.totals is not None else None
+    return TokenSample(task.agent.used, estimate(text), counted) if text and counted else None
 
 
 def usage_of_runs(state_path: Path) -> tuple[TokenSample, ...]:

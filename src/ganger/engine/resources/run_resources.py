@@ -9,7 +9,8 @@ from typing import Protocol
 
 from ganger.core.events import Recorded
 from ganger.core.failures.retries import is_reassigned
-from ganger.core.model.records import Policy, TaskSpec, TaskState
+from ganger.core.model.records import Policy, TaskSpec
+from ganger.core.model.task_state import TaskState
 from ganger.core.money.pricing import Price
 from ganger.core.scheduling.health import HealthPolicy
 from ganger.engine.journal import Journal

@@ -17,7 +17,8 @@ from ganger.contracts.verify_profile import Profile
 from ganger.core.failures.classes import VERIFY_SIGNAL
 from ganger.core.logs.check_logs import FIRST_CHARS, LAST_CHARS, note_of, telling
 from ganger.core.masking import NOTHING, Masker
-from ganger.core.model.records import TaskState, VerifyStep
+from ganger.core.model.records import VerifyStep
+from ganger.core.model.task_state import TaskState
 from ganger.core.verify.census import CENSUS_CODES
 from ganger.core.verify.commands import CommandFault, parse_command
 from ganger.core.verify.lacks import SIGNAL
@@ -353,7 +354,7 @@ def recorded_verdict(task: TaskState, profile: Profile) -> Verdict:
         StepResult(
             s.name, Tier(s.tier), commands.get(s.name, ""), as_outcome(s.outcome), s.exit_code, 0.0, s.first_error
         )
-        for s in task.verify_steps
+        for s in task.verification.steps
     ]
     bad = next(s for s in found if s.outcome not in ("passed", "skipped") and s.tier is not Tier.QUALITY)
     return Verdict(False, tuple(found), bad)

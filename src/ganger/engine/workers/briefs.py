@@ -17,7 +17,7 @@ def sections(tools: RunResources, task: str) -> list[str]:
     """The names of the available parts."""
     state = tools.journal.state.tasks[task]
     has = {"context": bool(tools.journal.state.specs[task].context_refs), "checkpoint": state.checkpoint is not None}
-    has |= {"reminder": bool(state.reminder), "answers": bool(state.hints)}
+    has |= {"reminder": bool(state.next_start.reminder), "answers": bool(state.next_start.hints)}
     has |= {
         "ci": state.delivery is not None and bool(state.delivery.pushed),
         "repo": tools.journal.state.mode != "direct",
@@ -49,7 +49,7 @@ def _context(tools: RunResources, task: str) -> str:
 
 def _reader(tools: RunResources, task: str) -> TextReader:
     state = tools.journal.state
-    return tools.overlay.reader(task, [state.patches[name] for name in state.tasks[task].patches])
+    return tools.overlay.reader(task, [state.healing.patches[name] for name in state.tasks[task].healing.patches])
 
 
 def _verify(tools: RunResources, task: str) -> str:
@@ -79,7 +79,7 @@ def _checkpoint(tools: RunResources, task: str) -> str:
 
 
 def _reminder(tools: RunResources, task: str) -> str:
-    return tools.journal.state.tasks[task].reminder
+    return tools.journal.state.tasks[task].next_start.reminder
 
 
 def _answers(tools: RunResources, task: str) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ganger.contracts.worker import Next
 from ganger.core import events as ev
-from ganger.core.model.records import TaskState
+from ganger.core.model.task_state import TaskState
 from ganger.core.names import desk_folder
 from ganger.core.scheduling.health import HealthPolicy
 from ganger.core.scheduling.windows import offer
@@ -68,7 +68,7 @@ class ClaimQueue:
         if held:
             reply = await self._handed(held, said.worker)
             return self._again(reply, held, said)
-        if self._state.finished or self._state.stopping or self._state.draining:
+        if self._state.finished or self._state.lead.stopping or self._state.lead.draining:
             return self._nothing()
         if len(self._waiting) >= _MOST_WAITING:
             return Reply(503, {"ok": False, "code": "LEAD_BUSY", "message": "too many wait already", "hint": "later"})
@@ -99,9 +99,9 @@ class ClaimQueue:
             return
         name = waiter.got.result()
         task = self._state.tasks[name]
-        telling = self._telling[name] or task.token in self._told
+        telling = self._telling[name] or task.attempt.token in self._told
         if self._is_held(task, waiter.said.worker) and not telling:
-            giving = asyncio.ensure_future(self._give_back(name, task.token, task.attempts))
+            giving = asyncio.ensure_future(self._give_back(name, task.attempt.token, task.attempts))
             self._giving_back.add(giving)
             giving.add_done_callback(self._giving_back.discard)
 
@@ -122,7 +122,7 @@ class ClaimQueue:
                 if waiter not in self._waiting or waiter.got.done() or roles in hopeless:
                     continue
                 await self._journal.idle()
-                if self._state.finished or self._state.stopping or self._state.draining:
+                if self._state.finished or self._state.lead.stopping or self._state.lead.draining:
                     self._settle(waiter, "")
                     continue
                 held = self._held_by(waiter.said.worker)
@@ -147,7 +147,7 @@ class ClaimQueue:
 
     def _held_by(self, worker: str) -> str:
         """W03: one worker has one task at a time."""
-        for name in self._state.pulled:
+        for name in self._state.index.pulled:
             now = self._state.tasks[name].worker
             if now is not None and now.name == worker and not now.report and not now.verdict:
                 return name
@@ -202,7 +202,7 @@ class ClaimQueue:
                     "sections": sections(tools, name),
                 },
                 "run_id": self._state.run_id,
-                "token": self._badges.worker(task.token),
+                "token": self._badges.worker(task.attempt.token),
                 "report": str(endpoint.socket) if endpoint is not None else "",
                 "url": endpoint.url if endpoint is not None else "",
                 "desk": str(tools.folder.path / desk_folder(name, task.attempts)),
@@ -216,6 +216,8 @@ class ClaimQueue:
         state = self._state
         over = state.finished
         if not why:
-            why = "the run is over" if over else "the run is ending" if state.stopping or state.draining else ""
-        why = why or ("the run is paused" if state.paused else "no task can start at this moment")
+            why = (
+                "the run is over" if over else "the run is ending" if state.lead.stopping or state.lead.draining else ""
+            )
+        why = why or ("the run is paused" if state.lead.paused else "no task can start at this moment")
         return Reply(200, {"ok": True, "task": None, "over": over, "why": why, "retry_sec": _ASK_AGAIN_SEC})

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ganger.core.model.records import RunState
+from ganger.core.model.run_state import RunState
 from ganger.core.names import counter_folder, desk_folder
 from ganger.engine.resources.live_attempts import LiveAttempt, LiveAttempts
 from ganger.engine.resources.run_resources import RunResources
@@ -116,7 +116,7 @@ class DeskFiles:
     async def _tell(self, post: LiveAttempt) -> None:
         """Its messages are put on its desk, for workers that cannot ask."""
         task, drawer = self._tools.journal.state.tasks[post.task], self._drawer(post)
-        told = task.worker.messages if task.token == post.fence and task.worker is not None else ()
+        told = task.worker.messages if task.attempt.token == post.fence and task.worker is not None else ()
         if told and told[-1].number != drawer.told:
             left = await asyncio.to_thread(leave_messages, post.desk, told)
             drawer.told = told[-1].number if left else drawer.told
@@ -366,7 +366,7 @@ def _write_private(path: Path, text: str) -> None:
 
 def sweep_desks(folder: Path, state: RunState, discard: Callable[[Path], object]) -> None:
     """Removes desks of finished attempts; a lead may have died before it could, and empty ones wait for this."""
-    needed = {folder / desk_folder(name, state.tasks[name].attempts) for name in state.running}
+    needed = {folder / desk_folder(name, state.tasks[name].attempts) for name in state.index.running}
     with contextlib.suppress(OSError):
         for desk in sorted((folder / desk_folder("", 0)).parent.iterdir()):
             if desk not in needed:

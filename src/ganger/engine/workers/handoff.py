@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from ganger.core.model.ci import RunFact, chosen, latest
 from ganger.core.model.ledger import Delivery, RepoRules
-from ganger.core.model.records import RunState
+from ganger.core.model.run_state import RunState
 from ganger.core.planning.repos import graph_of
 from ganger.core.state.apply_delivery import rules_of
 from ganger.core.vocabulary import TaskStatus
@@ -33,7 +33,7 @@ def ci_note(state: RunState, task: str) -> CiNote | None:
         return None
     rules = rules_of(state, task)
     why = one_line(now.delivery.why) or "a required job did not succeed"
-    return CiNote(max(1, now.ci_fixes), rules.fixes, now.delivery.commit, why)
+    return CiNote(max(1, now.counters.ci_fixes), rules.fixes, now.delivery.commit, why)
 
 
 # --- the brief on the repository -------------------------------------------------------------------------------------
@@ -44,8 +44,8 @@ def repo_brief(state: RunState, task: str) -> str:
     lines = [f"repository: {repo or 'the project itself'}", f"your change goes: {_way(rules)}"]
     if rules.delivers:
         lines.append(f"done means: {', '.join(rules.completion)}; Ganger does all of it")
-    if repo in state.repos and any(state.repos):
-        graph = graph_of(state.repos)
+    if repo in state.chains.rules and any(state.chains.rules):
+        graph = graph_of(state.chains.rules)
         lines.append(f"builds on: {_listed(rules.depends_on)}")
         lines.append(f"others in its chain: {_listed(graph.chain(repo))}")
     lines += ["working beside you (no need to wait for them):", *_beside(state, task)]
@@ -62,7 +62,7 @@ def _way(rules: RepoRules) -> str:
 
 
 def _beside(state: RunState, task: str) -> list[str]:
-    others = sorted(state.running - {task})
+    others = sorted(state.index.running - {task})
     lines = [f"- {name}{_where(state, name)}" for name in others[:_MOST_LISTED]]
     return [*lines, *_more(others)] or ["- nobody"]
 
@@ -81,8 +81,8 @@ def plan_brief(state: RunState, task: str) -> str:
     spec = state.specs[task]
     lines = [f"task: {task}", f"component: {spec.component}"] if spec.component else [f"task: {task}"]
     lines += ["builds on:", *_standing(state, spec.depends_on)]
-    lines += ["wait for it:", *_standing(state, state.dependents.get(task, ()))]
-    over = sum(count for status, count in state.counts.items() if status is TaskStatus.DONE)
+    lines += ["wait for it:", *_standing(state, state.index.dependents.get(task, ()))]
+    over = sum(count for status, count in state.index.counts.items() if status is TaskStatus.DONE)
     return "\n".join([*lines, f"of all {len(state.specs)} tasks {over} are done"])
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ganger.contracts.parser import Parsed, parse_result
 from ganger.core import events as ev
-from ganger.core.model.records import RunState
+from ganger.core.model.run_state import RunState
 from ganger.core.model.workers import Checkpoint
 from ganger.core.scheduling.health import Act, HealthPolicy, Signs, What, last_sign, look
 from ganger.core.signs import context_pct
@@ -82,7 +82,9 @@ class WorkerMonitor:
         return replace(self._health, working_sec=rules.fix_sec, working_warn_sec=rules.warns_of_fix_sec)
 
     def _is_current(self, post: LiveAttempt) -> bool:
-        return self._tools.journal.is_open(post.task, post.fence) and self._state.tasks[post.task].step == "agent"
+        return (
+            self._tools.journal.is_open(post.task, post.fence) and self._state.tasks[post.task].attempt.step == "agent"
+        )
 
     # --- what is seen -----------------------------------------------------------------------------------------------
 
@@ -281,7 +283,7 @@ class WorkerMonitor:
             stamp(self._tools.clock.now()),
             "ganger",
             summary=worker.milestone if worker is not None else "",
-            last_action=task.doing or signs.tool or (worker.step if worker is not None else ""),
+            last_action=task.agent.activity or signs.tool or (worker.step if worker is not None else ""),
             percent=worker.percent if worker is not None else None,
             context_pct=round(signs.context_pct, 1) or None,
         )

@@ -21,7 +21,7 @@ from ganger.contracts.faults import examine
 from ganger.contracts.parser import Parsed, Refused, parse_result
 from ganger.contracts.task_result import TaskResult
 from ganger.core import events as ev
-from ganger.core.model.records import TaskState
+from ganger.core.model.task_state import TaskState
 from ganger.core.model.workers import Checkpoint, TierMark
 from ganger.core.names import report_file
 from ganger.core.scheduling.health import HealthPolicy
@@ -60,7 +60,7 @@ class WorkerProtocol:
         self._tools, self._badges, self._posts, self._health = tools, badges, posts, health
         self._journal, self._state = tools.journal, tools.journal.state
         self._next = next_
-        self._by_fence = {task.token: name for name, task in self._state.tasks.items() if task.token}
+        self._by_fence = {task.attempt.token: name for name, task in self._state.tasks.items() if task.attempt.token}
         self._under_way: dict[tuple[str, str], asyncio.Future[Reply]] = {}
         self._reporting: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._kept: dict[str, int] = {}
@@ -115,9 +115,9 @@ class WorkerProtocol:
             raise _over()
         if said.task_id is not None and said.task_id != name:
             raise WorkerRefusal(403, "WRONG_TASK", "this token belongs to another task", "name your own, or none")
-        if said.id and task.token == fence and task.worker is not None and said.id in task.worker.seen:
+        if said.id and task.attempt.token == fence and task.worker is not None and said.id in task.worker.seen:
             return self._taken(task, **({"question": task.worker.escalated} if verb == "escalate" else {}))
-        if task.token != fence or task.status is not TaskStatus.RUNNING:
+        if task.attempt.token != fence or task.status is not TaskStatus.RUNNING:
             raise _over()
         if verb not in words.KEPT:
             return await self._take(verb, name, fence, said)
@@ -244,7 +244,7 @@ class WorkerProtocol:
 
     async def _escalate(self, name: str, fence: str, said: words.Escalate) -> Reply:
         text = self._tools.masked(_line(said.message, 2000))
-        asked = [q for q in self._state.questions.values() if q.task == name and q.answer is None]
+        asked = [q for q in self._state.inbox.questions.values() if q.task == name and q.answer is None]
         again = next((q for q in asked if (q.kind, q.text) == (said.category, text)), None)
         if again is not None:
             return self._taken(self._state.tasks[name], question=again.id)
@@ -273,14 +273,14 @@ class WorkerProtocol:
         task = self._state.tasks[name]
         if task.worker is not None and task.worker.report:
             raise WorkerRefusal(409, "ALREADY_REPORTED", "this attempt has given its answer already", "end now")
-        if task.step != "agent":
+        if task.attempt.step != "agent":
             raise _over()
         # Parsing a large one takes long, and others are served meanwhile.
         block, parsed = await asyncio.to_thread(_judged, said.result, name)
         if isinstance(parsed, Refused):
             raise WorkerRefusal(400, parsed.code, parsed.message, "fix the result and report it again")
         pulled = task.worker is not None and task.worker.pulled
-        file = task.log if pulled else report_file(name, task.attempts)
+        file = task.attempt.log if pulled else report_file(name, task.attempts)
         place = self._tools.folder.path / file
         place.parent.mkdir(mode=0o700, exist_ok=True)
         await asyncio.to_thread(replace_file, place, block)
@@ -324,7 +324,7 @@ class WorkerProtocol:
         until = self._tools.clock.monotonic() + said.wait_sec
         while True:
             task = self._state.tasks[name]
-            if task.token != fence or task.worker is None:
+            if task.attempt.token != fence or task.worker is None:
                 raise _over()
             new = [m for m in task.worker.messages if m.number > said.since]
             left = until - self._tools.clock.monotonic()

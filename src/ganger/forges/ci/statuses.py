@@ -46,7 +46,7 @@ async def statuses_of(site: Site, sha: str) -> tuple[list[Status], str]:
         bodies.update(answer.body)
         # Just after a push the answer has no SHA; with another SHA it is about another commit.
         if text(body, "sha") == sha:
-            found.update((text(entry, "context"), _status(entry)) for entry in entries if text(entry, "context"))
+            found.update((text(entry, "context"), _status(site, entry)) for entry in entries if text(entry, "context"))
         # `total_count` counts this page alone.
         seen += len(entries)
         if at_end(answer, seen=seen, part=len(entries), size=SIZE, counted=False):
@@ -54,9 +54,9 @@ async def statuses_of(site: Site, sha: str) -> tuple[list[Status], str]:
     return list(found.values()), bodies.hexdigest()
 
 
-def _status(entry: Row) -> Status:
+def _status(site: Site, entry: Row) -> Status:
     said = commit_status(text(entry, "status") or text(entry, "state"), text(entry, "description"))
-    context, target = text(entry, "context"), text(entry, "target_url")
+    context, target = text(entry, "context"), site.page(text(entry, "target_url"))
     named, placed = _CONTEXT.fullmatch(context), _TARGET.search(target)
     if named is None or placed is None:
         return Status(0, "", "push", _job(context, said, "", target))
@@ -79,11 +79,11 @@ class RunnerTask:
     job: JobFact
 
 
-def read_task(entry: Row) -> RunnerTask | None:
+def read_task(site: Site, entry: Row) -> RunnerTask | None:
     sha, run = text(entry, "head_sha"), number(entry, "run_number")
     if not is_sha(sha) or run <= 0:
         return None
-    job = _job(text(entry, "name"), forgejo(text(entry, "status")), text(entry, "id"), text(entry, "url"))
+    job = _job(text(entry, "name"), forgejo(text(entry, "status")), text(entry, "id"), site.page(text(entry, "url")))
     return RunnerTask(run, sha, text(entry, "workflow_id"), text(entry, "event"), job)
 
 
@@ -139,7 +139,7 @@ async def tasks_of(site: Site, sha: str, run: int, names: Iterable[str]) -> dict
     for page in range(1, MOST_TASK_PAGES + 1):
         answer = await site.get("R/actions/tasks", {"limit": SIZE, "page": page}, also=(404,))
         entries = site.listed(answer, "workflow_runs")
-        read = [task for task in map(read_task, entries) if task is not None]
+        read = [task for task in (read_task(site, entry) for entry in entries) if task is not None]
         found += [task for task in read if task.sha == sha and task.run == run]
         seen += len(entries)
         if at_end(answer, seen=seen, part=len(entries), size=SIZE) or (
@@ -205,7 +205,7 @@ class StatusRuns:
         page = self._turns.newest if page == BY_NAME else page
         answer = await self._site.get("R/actions/tasks", {"limit": SIZE, "page": page})
         entries = self._site.listed(answer, "workflow_runs")
-        for task in map(read_task, entries):
+        for task in (read_task(self._site, entry) for entry in entries):
             if task is not None and task.sha in wanted:
                 self._tasks.setdefault((task.sha, task.run), {})[task.job.id] = task
         # A run's tasks may be on several pages, so older pages are always read too.

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-from ganger.core.model.records import RunState
+from ganger.core.model.run_state import RunState
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ _ATTEMPT = re.compile(r"\d+ (?P<event>\w+) .*?: (?P<why>.*)", re.DOTALL)
 def violated(state: RunState) -> Counter[str]:
     """What was tried in this run and refused, by the name that fits best."""
     found: Counter[str] = Counter()
-    for line in state.refused:
+    for line in state.log.refused:
         parts = _ATTEMPT.fullmatch(line)
         name = named(parts["why"]) if parts is not None else ""
         if name:

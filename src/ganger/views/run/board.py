@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ganger.core.model.records import Question, RunState
+from ganger.core.model.records import Question
+from ganger.core.model.run_state import RunState
 from ganger.core.sentences.sentences import sentence as sentence
 from ganger.core.vocabulary import NEEDS_FIRST, TaskStatus
 from ganger.views.run.costs import known_tokens, known_usd
@@ -63,32 +64,32 @@ class TaskRow:
 
 def task_rows(state: RunState) -> list[TaskRow]:
     """Every task in plan order."""
-    return [task_row(state, name) for name in state.by_rank]
+    return [task_row(state, name) for name in state.index.by_rank]
 
 
 def task_row(state: RunState, name: str) -> TaskRow:
     task = state.tasks[name]
-    said = task.summary if task.status is TaskStatus.DONE else task.detail
+    said = task.attempt.summary if task.status is TaskStatus.DONE else task.detail
     reason = task.block_reason.value if task.block_reason else None
     return TaskRow(
-        name, task.status, reason, task.attempts, task.worker_attempts, task.step, said,
-        task.last_failure_class, task.last_failure_signature, known_usd(task.spent), known_tokens(task.spent),
-        task.model, task.session, task.doing, state.specs[name].repo,
+        name, task.status, reason, task.attempts, task.counters.worker_attempts, task.attempt.step, said,
+        task.failure.failure_class, task.failure.signature, known_usd(task.spent), known_tokens(task.spent),
+        task.agent.model, task.agent.session, task.agent.activity, state.specs[name].repo,
         task.delivery.milestone.value if task.delivery is not None else "",
         task.delivery.substate if task.delivery is not None else "",
     )  # fmt: skip
 
 
 def open_questions(state: RunState) -> list[Question]:
-    return [question for question in state.questions.values() if question.answer is None]
+    return [question for question in state.inbox.questions.values() if question.answer is None]
 
 
 def counts(state: RunState) -> dict[str, int]:
-    return {status.value: state.counts.get(status, 0) for status in TaskStatus}
+    return {status.value: state.index.counts.get(status, 0) for status in TaskStatus}
 
 
 def counts_line(state: RunState) -> str:
-    shown = [f"{state.counts[s]} {s.value}" for s in NEEDS_FIRST if state.counts.get(s)]
+    shown = [f"{state.index.counts[s]} {s.value}" for s in NEEDS_FIRST if state.index.counts.get(s)]
     return ", ".join(shown) or "no tasks"
 
 
@@ -104,7 +105,7 @@ def shown_duration(seconds: float) -> str:
 def rest_seconds(state: RunState, elapsed: float) -> float | None:
     """A rough estimate: the pace so far, applied to the tasks not settled yet."""
     settled = sum(
-        state.counts[s] for s in (TaskStatus.DONE, TaskStatus.FAILED, TaskStatus.BLOCKED, TaskStatus.ESCALATED)
+        state.index.counts[s] for s in (TaskStatus.DONE, TaskStatus.FAILED, TaskStatus.BLOCKED, TaskStatus.ESCALATED)
     )
-    left = state.counts[TaskStatus.PENDING] + state.counts[TaskStatus.RUNNING]
+    left = state.index.counts[TaskStatus.PENDING] + state.index.counts[TaskStatus.RUNNING]
     return elapsed / settled * left if settled and left else None

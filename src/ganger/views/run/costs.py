@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ganger.core.model.records import RunState, Spending
+from ganger.core.model.records import Spending
+from ganger.core.model.run_state import RunState
 
 UNKNOWN = "unknown"
 
@@ -23,12 +24,12 @@ def money(spent: Spending) -> str:
 
 def unpriced(state: RunState) -> int:
     """Ended attempts and heal rounds of unknown cost."""
-    ended = state.spent.attempts - len(state.running)
-    return max(0, ended - state.spent.priced)
+    ended = state.money.spent.attempts - len(state.index.running)
+    return max(0, ended - state.money.spent.priced)
 
 
 def spending(state: RunState) -> dict[str, object]:
-    spent = state.spent
+    spent = state.money.spent
     return {
         "usd": known_usd(spent),
         "tokens": known_tokens(spent),
@@ -39,16 +40,16 @@ def spending(state: RunState) -> dict[str, object]:
         "attempts": spent.attempts,
         "attempts_of_unknown_cost": unpriced(state),
         "reserved_usd": round(spent.reserved_usd, 6),
-        "usd_of_failure_class": {name: round(usd, 6) for name, usd in sorted(state.cost_of_class.items())},
+        "usd_of_failure_class": {name: round(usd, 6) for name, usd in sorted(state.money.cost_of_class.items())},
     }
 
 
 def spending_line(state: RunState) -> str:
     """Empty while no cost is known."""
-    spent = state.spent
+    spent = state.money.spent
     if not spent.usd and not spent.tokens and not spent.counted:
         return ""
-    lost = sum(state.cost_of_class.values())
+    lost = sum(state.money.cost_of_class.values())
     vain = f"; ${lost:.2f} of it on attempts that failed" if lost else ""
     some = unpriced(state)
     rest = f"; {some} attempts of unknown cost" if some and known_usd(spent) is not None else ""

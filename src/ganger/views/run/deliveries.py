@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 from ganger.core.delivery.expected_ci import NOT_EXPECTED
 from ganger.core.model.ci import JobFact, RunFact, Word, chosen
 from ganger.core.model.ledger import CI, Delivery, Milestone, RepoRules, RepoVerdict
-from ganger.core.model.records import RunState, TaskState
+from ganger.core.model.run_state import RunState
+from ganger.core.model.task_state import TaskState
 from ganger.core.money.budgets import time_limit
 from ganger.core.planning.repos import Holding, registry, shown
 from ganger.core.state.apply_delivery import not_proved, rules_of
@@ -69,7 +70,7 @@ class DeliveryRow:
 
 def delivery_rows(state: RunState, now: str) -> list[DeliveryRow]:
     """Every task that is being delivered or will be, as far as it is not DONE, in plan order. `now` is as in events."""
-    rows = (delivery_row(state, name, now) for name in state.by_rank)
+    rows = (delivery_row(state, name, now) for name in state.index.by_rank)
     return [row for row in rows if row is not None and row.status != TaskStatus.DONE]
 
 
@@ -79,7 +80,7 @@ def delivery_row(state: RunState, name: str, now: str) -> DeliveryRow | None:
     known = task.delivery
     if known is None and not (rules.delivers and task.status is TaskStatus.RUNNING):
         return None
-    known = known or Delivery(since=task.started_at)
+    known = known or Delivery(since=task.attempt.started_at)
     runs = chosen(known.commit, known.runs, rules.events)
     urls = [run.url for run in runs if run.url]
     return DeliveryRow(
@@ -91,7 +92,7 @@ def delivery_row(state: RunState, name: str, now: str) -> DeliveryRow | None:
         passed=known.passed,
         total=known.total,
         current=known.current,
-        fix=task.ci_fixes,
+        fix=task.counters.ci_fixes,
         fixes=rules.fixes,
         left_sec=_left_sec(state, name, known, rules, now),
         commit=known.commit,
@@ -116,8 +117,8 @@ def _substate(task: TaskState, known: Delivery) -> str:
     if task.status is not TaskStatus.RUNNING or known.milestone is Milestone.PUSHED_TO_CI or known.pending:
         return known.substate
     steps = _FIX_STEPS if known.fixing else _STEPS
-    if task.step in steps or task.step == "merge":
-        return steps.get(task.step, "merging")
+    if task.attempt.step in steps or task.attempt.step == "merge":
+        return steps.get(task.attempt.step, "merging")
     said = task.worker.step if task.worker is not None else ""
     return said or ("implementing_fix" if known.fixing else "writing")
 
@@ -131,10 +132,10 @@ def _left_sec(state: RunState, name: str, known: Delivery, rules: RepoRules, now
     if known.milestone is Milestone.PUSHED_TO_CI:
         spent = seconds_between(known.pushed_at, now)
         return (rules.ci_sec if spent <= rules.ci_sec else rules.ci_most_sec) - spent
-    if task.step != _AT_WORK:
+    if task.attempt.step != _AT_WORK:
         return None
     most = time_limit(state, name, now)
-    return (min(most, rules.fix_sec) if known.fixing else most) - seconds_between(task.started_at, now)
+    return (min(most, rules.fix_sec) if known.fixing else most) - seconds_between(task.attempt.started_at, now)
 
 
 # --- repositories ----------------------------------------------------------------------------------------------------
@@ -174,15 +175,15 @@ def repo_rows(state: RunState) -> list[RepoRow]:
     held: dict[str, list[Holding]] = {}
     for one in registry(state):
         held.setdefault(one.repo, []).append(one)
-    named = [name for name in state.repos if name or name in held or name in state.halted]
+    named = [name for name in state.chains.rules if name or name in held or name in state.chains.halted]
     return [
         RepoRow(
             name,
             tuple(held.get(name, ())),
-            state.halted.get(name, ""),
-            state.broken.get(name, ""),
-            state.heads.get(name, ""),
-            state.proved.get(name, ""),
+            state.chains.halted.get(name, ""),
+            state.chains.broken.get(name, ""),
+            state.branches.heads.get(name, ""),
+            state.pushes.proved.get(name, ""),
         )
         for name in named
     ]
@@ -194,7 +195,7 @@ _SHORT = 12
 
 def delivered(state: RunState) -> list[str]:
     """The tasks that have a ledger, in plan order."""
-    return [name for name in state.by_rank if state.tasks[name].delivery is not None]
+    return [name for name in state.index.by_rank if state.tasks[name].delivery is not None]
 
 
 def ledger_lines(state: RunState, name: str) -> list[str]:
@@ -268,7 +269,7 @@ def waived(now: Delivery) -> str:
 
 
 def _verdicts(state: RunState, name: str) -> list[RepoVerdict]:
-    return [one for one in state.verdicts if one.task == name]
+    return [one for one in state.pushes.verdicts if one.task == name]
 
 
 def _verdict(one: RepoVerdict) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from ganger.core.model.records import RunState
+from ganger.core.model.run_state import RunState
 from ganger.core.state.hosts import question_about_host, told, waiting
 from ganger.core.times import stamp
 from ganger.views.run.board import shown_duration

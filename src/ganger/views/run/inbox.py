@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from ganger.core.control.removals import REMOVED
 from ganger.core.control.reviews import REVIEW
-from ganger.core.model.records import Question, RunState
+from ganger.core.model.records import Question
+from ganger.core.model.run_state import RunState
 from ganger.core.money.budgets import budget_named
 from ganger.core.planning.repos import PROJECT
 from ganger.core.scheduling.quota import account_of
@@ -84,7 +85,7 @@ class InboxRow:
 
 def inbox(state: RunState, *, answered: bool = False) -> list[InboxRow]:
     """Oldest first within open and answered."""
-    asked = sorted(state.questions.values(), key=lambda question: question.answer is not None)
+    asked = sorted(state.inbox.questions.values(), key=lambda question: question.answer is not None)
     return [inbox_row(state, question) for question in asked if answered or question.answer is None]
 
 
@@ -119,17 +120,17 @@ def _behind(state: RunState, question: Question) -> tuple[str, ...]:
     if question.host:
         return tuple(waiting(state, question.host))
     if question.account:
-        return tuple(name for name in state.by_rank if _waits_for_account(state, name, question.account))
+        return tuple(name for name in state.index.by_rank if _waits_for_account(state, name, question.account))
     found: set[str] = set()
     if question.kind == REMOVED:
         found.update(name for name in parked(state, state.specs[question.task].repo) if name != question.task)
     queue = [question.task, *sorted(found)]
     for current in queue:
-        for dependent in state.dependents.get(current, ()):
+        for dependent in state.index.dependents.get(current, ()):
             if dependent not in found and state.tasks[dependent].status is not TaskStatus.DONE:
                 found.add(dependent)
                 queue.append(dependent)
-    return tuple(sorted(found, key=state.rank.__getitem__))
+    return tuple(sorted(found, key=state.index.rank.__getitem__))
 
 
 def _waits_for_account(state: RunState, name: str, account: str) -> bool:
@@ -149,7 +150,7 @@ def _commands(state: RunState, question: Question) -> tuple[str, ...]:
             return f"ganger approve {task}{run}", f"ganger rework {task} TEXT{run}", f"ganger ledger {task}{run}"
         rest = (answer, f"ganger logs {task}{run}", f"ganger skip {task}{run}")
         repo = state.specs[question.task].repo if question.task in state.specs else ""
-        if question.kind == "fatal" and repo in state.halted:
+        if question.kind == "fatal" and repo in state.chains.halted:
             return (f"ganger unlock {shlex.quote(repo or PROJECT)} --why TEXT{run}", *rest)
         return rest
     if question.kind == "budget":

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ganger.core.model.records import RunState, TaskState
+from ganger.core.model.run_state import RunState
+from ganger.core.model.task_state import TaskState
 from ganger.core.model.workers import TierMark, WorkerNow
 from ganger.core.names import file_stem, repo_place
 from ganger.core.scheduling.quota import account_of, paused_until, question_about
@@ -86,10 +87,10 @@ def registry(state: RunState, folder: Path, root: Path, *, past: bool = False) -
     """
     done, given = _shares(state)
     # A change in delivery has no worker any more.
-    at_work = state.running - state.delivering
+    at_work = state.index.running - state.index.delivering
     named = at_work if not past else {n for n, t in state.tasks.items() if t.status is not TaskStatus.DONE}
     rows: list[WorkerRow] = []
-    for name in sorted(named, key=lambda n: (n not in state.running, state.rank[n])):
+    for name in sorted(named, key=lambda n: (n not in state.index.running, state.index.rank[n])):
         task = state.tasks[name]
         if task.worker is not None:
             who = _owner(task, task.worker)
@@ -116,14 +117,14 @@ def _owner(task: TaskState, worker: WorkerNow) -> str:
 
 
 def _agent(task: TaskState) -> str:
-    return task.worked_by.rpartition("/")[0] or task.worked_by
+    return task.agent.used.rpartition("/")[0] or task.agent.used
 
 
 def _place(state: RunState, name: str, folder: Path, root: Path) -> str:
     if state.mode == "direct":
         return str(root)
     place = folder / repo_place(state.specs[name].repo) / "work"
-    return str(place / f"{file_stem(name)}.{state.tasks[name].workspace_of}")
+    return str(place / f"{file_stem(name)}.{state.tasks[name].work.workspace_of}")
 
 
 def _row(
@@ -139,20 +140,20 @@ def _row(
         agent=_agent(task),
         state=worker.state.value,
         since=worker.since,
-        stage=task.step,
+        stage=task.attempt.step,
         step=worker.step,
         percent=worker.percent,
         milestone=worker.milestone,
         tiers=worker.tiers,
         note=worker.note,
-        doing=task.doing,
+        doing=task.agent.activity,
         last_sign=worker.beat_at,
         context_pct=worker.context_pct,
         suspicious=worker.suspicious,
         warned=worker.warned,
         ending=f"{worker.verdict}: {worker.why}" if worker.verdict else "",
         checkpoint=kept.at if kept is not None else "",
-        session=worker.session or task.session,
+        session=worker.session or task.agent.session,
         workspace=workspace,
         task_status=task.status.value,
         tasks_done=done,
@@ -188,18 +189,18 @@ class AccountRow:
 
 
 def waiting_accounts(state: RunState, now: float) -> list[AccountRow]:
-    found = {account: until for account in state.accounts_paused if (until := paused_until(state, account, now))}
-    found = {account: until for account, until in found.items() if account not in state.accounts_shut}
-    waiting = _waiting_by_account(state, [*found, *state.accounts_shut]) if found or state.accounts_shut else {}
+    found = {account: until for account in state.quota.paused if (until := paused_until(state, account, now))}
+    found = {account: until for account, until in found.items() if account not in state.quota.shut}
+    waiting = _waiting_by_account(state, [*found, *state.quota.shut]) if found or state.quota.shut else {}
     return [*_shut_accounts(state, now, waiting), *_resting_accounts(state, now, found, waiting)]
 
 
 def _shut_accounts(state: RunState, now: float, waiting: Mapping[str, int]) -> list[AccountRow]:
     rows = []
-    for name, until in sorted(state.accounts_shut.items()):
+    for name, until in sorted(state.quota.shut.items()):
         asked, when = question_about(state, name), until if until > now else 0.0
         told, wait_sec = (stamp(when), round(when - now, 1)) if when else ("", 0.0)
-        at_once = state.accounts_limited.get(name)
+        at_once = state.quota.limited.get(name)
         rows.append(
             AccountRow(name, told, wait_sec, waiting.get(name, 0), at_once, asked.id if asked else "", shut=True)
         )
@@ -210,7 +211,7 @@ def _resting_accounts(
     state: RunState, now: float, found: Mapping[str, float], waiting: Mapping[str, int]
 ) -> list[AccountRow]:
     return [
-        AccountRow(name, stamp(until), round(until - now, 1), waiting.get(name, 0), state.accounts_limited.get(name))
+        AccountRow(name, stamp(until), round(until - now, 1), waiting.get(name, 0), state.quota.limited.get(name))
         for name, until in sorted(found.items(), key=lambda item: item[1])
     ]
 
@@ -221,7 +222,7 @@ _WAITING = frozenset({BlockReason.QUOTA_WAIT, BlockReason.EXTERNAL})
 def _waiting_by_account(state: RunState, accounts: Iterable[str]) -> Counter[str]:
     wanted, waiting = frozenset(accounts), Counter[str]()
     for name, task in state.tasks.items():
-        ready = task.status is TaskStatus.PENDING and not state.unmet[name]
+        ready = task.status is TaskStatus.PENDING and not state.index.unmet[name]
         if (ready or (task.block_reason in _WAITING and not task.final)) and (
             account := account_of(state, name)
         ) in wanted:

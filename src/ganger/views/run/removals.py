@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ganger.core.control.removals import open_question
-from ganger.core.model.records import RunState
+from ganger.core.model.run_state import RunState
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,8 @@ class RemovalRow:
 def removals(state: RunState) -> list[RemovalRow]:
     """In the order in which they were seen; none that is settled."""
     rows = []
-    for repo, removal in state.removals.items():
-        asked, rules = open_question(state, repo), state.repos.get(repo)
+    for repo, removal in state.branches.removals.items():
+        asked, rules = open_question(state, repo), state.chains.rules.get(repo)
         branch = rules.branch if rules is not None and rules.branch else "the branch"
         question = asked.id if asked else ""
         rows.append(RemovalRow(repo, branch, removal.tip, removal.tasks, question, removal.leaves_out))

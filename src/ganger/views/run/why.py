@@ -14,8 +14,11 @@ from ganger.core.control.reviews import FORGE, WANTED
 from ganger.core.delivery.shared_pushes import CANCEL
 from ganger.core.failures.retries import allowed_attempts
 from ganger.core.model.ci import Ci, Word, chosen, latest
+from ganger.core.model.counters import COUNTERS
 from ganger.core.model.ledger import Delivery, Milestone
-from ganger.core.model.records import Question, RunState, TaskState
+from ganger.core.model.records import Question
+from ganger.core.model.run_state import RunState
+from ganger.core.model.task_state import TaskState
 from ganger.core.model.workers import WorkerNow
 from ganger.core.planning.repos import PROJECT, way_out, why_not
 from ganger.core.scheduling.quota import account_of, question_about
@@ -95,15 +98,17 @@ def delivery_blocked(state: RunState, name: str, task: TaskState) -> tuple[str, 
         return f"{name} is BLOCKED (external){since}: {task.detail.rstrip('.')}.", step
     if now.reverted:
         return f"{name} is BLOCKED (paused): {task.detail}.", f"ganger retry {quoted} does it again"
-    if task.block_reason is BlockReason.PAUSED and state.halted:
-        repo = next((one for one in state.halted if one == state.specs[name].repo), next(iter(state.halted)))
+    if task.block_reason is BlockReason.PAUSED and state.chains.halted:
+        repo = next(
+            (one for one in state.chains.halted if one == state.specs[name].repo), next(iter(state.chains.halted))
+        )
         return f"{name} is BLOCKED (paused): {task.detail}.", f"ganger unlock {repo or '.'} --why TEXT"
     return None
 
 
 def _asked(state: RunState, name: str) -> Question | None:
     """The newest open question about it."""
-    found = [one for one in state.questions.values() if one.task == name and one.answer is None]
+    found = [one for one in state.inbox.questions.values() if one.task == name and one.answer is None]
     return found[-1] if found else None
 
 
@@ -190,36 +195,37 @@ def _pending(state: RunState, name: str, task: TaskState) -> tuple[str, str]:
         return f"{name} will run again; attempt {task.attempts} did not settle it: {task.detail}.", "ganger run"
     if state.finished:
         return f"{name} was not reached before the run stopped.", "ganger run"
-    if state.paused:
+    if state.lead.paused:
         return f"{name} waits because the run is paused.{again}", "ganger resume"
     round_ = open_round(state)
     if round_ is not None:
         return f"{name} waits while heal round {round_.number} looks for a fix.{again}", ""
     if task.not_before:
         return f"{name} is retried after {_clock(task.not_before)}.{again}", ""
-    if (shut := _shut(state, name)) and state.specs[name].role not in state.pull_roles:
+    if (shut := _shut(state, name)) and state.specs[name].role not in state.lead.pull_roles:
         return f"{name} waits for its account: {shut}.{again}", _account_step(state, account_of(state, name))
-    until = state.accounts_paused.get(account_of(state, name), 0.0)
-    if until and seconds_between(state.last_at, _clock(until)) > 0:
+    until = state.quota.paused.get(account_of(state, name), 0.0)
+    if until and seconds_between(state.log.last_at, _clock(until)) > 0:
         return f"{name} waits for the quota of account {account_of(state, name)} until {_clock(until)}.{again}", ""
-    if state.scope.only is not None and name not in state.scope.only:
+    if state.lead.scope.only is not None and name not in state.lead.scope.only:
         return f"{name} is left out by --only.{again}", ""
-    clash = next((state.busy_files[f] for f in needed_files(state, name) if f in state.busy_files), None)
+    clash = next((state.index.busy_files[f] for f in needed_files(state, name) if f in state.index.busy_files), None)
     if clash:
         return f"{name} waits because {clash} is writing a file that it writes too.{again}", ""
-    if state.window is not None and name not in state.window_open:
-        window = f"window {state.window.index} ({counted(len(state.window_open), 'task')} open)"
+    if state.windows.current is not None and name not in state.windows.open:
+        window = f"window {state.windows.current.index} ({counted(len(state.windows.open), 'task')} open)"
         return f"{name} is ready and waits for {window} to close.{again}", ""
-    if state.specs[name].role in state.pull_roles and name not in state.answered:
+    if state.specs[name].role in state.lead.pull_roles and name not in state.index.answered:
         return f"{name} is ready and waits for a worker to ask for it.{again}", "ganger worker next"
     ahead = sum(
         1
-        for t in state.by_rank[: state.rank[name]]
-        if state.tasks[t].status is TaskStatus.PENDING and not state.unmet[t]
+        for t in state.index.by_rank[: state.index.rank[name]]
+        if state.tasks[t].status is TaskStatus.PENDING and not state.index.unmet[t]
     )
     place = f"{ahead} ready tasks are ahead of it" if ahead else "it is next"
+    running = len(state.index.running)
     return (
-        f"{name} is ready; {len(state.running)} of {state.policy.concurrency} places are taken and {place}.{again}",
+        f"{name} is ready; {running} of {state.policy.concurrency} places are taken and {place}.{again}",
         "",
     )
 
@@ -243,18 +249,18 @@ def _running(state: RunState, name: str, task: TaskState) -> tuple[str, str]:
         "parse": "its answer is being read",
         "verify": "its change is being verified",
     }
-    what = doing.get(task.step, "its change is being written")
-    if task.step == "agent" and task.doing:
-        what = f"its agent is at {task.doing}"
-    if task.continued:
+    what = doing.get(task.attempt.step, "its change is being written")
+    if task.attempt.step == "agent" and task.agent.activity:
+        what = f"its agent is at {task.agent.activity}"
+    if task.agent.continued:
         what += "; it continues its earlier session"
     what += mends(task)
-    said = _worker(task.worker) if task.worker is not None and task.step == "agent" else ""
+    said = _worker(task.worker) if task.worker is not None and task.attempt.step == "agent" else ""
     asked = _question(state, name)
     if asked:
         said += f"; it asked {asked}, which is not answered yet"
     step = _answer(asked) if asked else f"ganger logs {name} --follow"
-    return f"{name} is in attempt {task.attempts} since {task.started_at}: {what}{said}.", step
+    return f"{name} is in attempt {task.attempts} since {task.attempt.started_at}: {what}{said}.", step
 
 
 def _worker(worker: WorkerNow) -> str:
@@ -274,7 +280,11 @@ def _done(_state: RunState, name: str, task: TaskState) -> tuple[str, str]:
     # A delivery that goes on has a number of its own, and no worker.
     worked = len({item.attempt for item in task.history if item.phase is Phase.WORKER}) or task.attempts
     tries = "" if worked == 1 else f" after {worked} attempts"
-    lacks = f"; expected files are missing: {', '.join(task.missing[:5])}{_more(task.missing)}" if task.missing else ""
+    lacks = (
+        f"; expected files are missing: {', '.join(task.failure.missing_files[:5])}{_more(task.failure.missing_files)}"
+        if task.failure.missing_files
+        else ""
+    )
     return f"{name} is DONE{tries}: {task.detail}{lacks}.", ""
 
 
@@ -305,9 +315,9 @@ def _after_blocked(task: TaskState, name: str) -> str:
 def _shut(state: RunState, name: str) -> str:
     """Why no task of its account can run; empty if they can."""
     account = account_of(state, name)
-    if account not in state.accounts_shut:
+    if account not in state.quota.shut:
         return ""
-    asked, until = question_about(state, account), state.accounts_shut[account]
+    asked, until = question_about(state, account), state.quota.shut[account]
     told = f"its key, login or credit was refused, and {asked.id} asks how to go on" if asked else "it was refused"
     when = f"one worker tries it after {_clock(until)}" if until > 1 else "one worker tries it first" if until else ""
     return f"account {account}: {'; '.join(filter(None, [told, when]))}"
@@ -319,7 +329,7 @@ def _account_step(state: RunState, account: str) -> str:
 
 
 def _question(state: RunState, name: str) -> str:
-    return next((q.id for q in state.questions.values() if q.task == name and q.answer is None), "")
+    return next((q.id for q in state.inbox.questions.values() if q.task == name and q.answer is None), "")
 
 
 def _answer(question: str) -> str:
@@ -327,11 +337,11 @@ def _answer(question: str) -> str:
 
 
 def _failed(state: RunState, name: str, task: TaskState) -> tuple[str, str]:
-    if task.held_by:
-        return f"{name} FAILED and is held until {task.held_by}, which failed the same way, has passed.", ""
-    if task.last_failure_class == FailureClass.FATAL and state.specs[name].repo in state.halted:
+    if task.waits_for_canary:
+        return f"{name} FAILED and is held until {task.waits_for_canary}, which failed the same way, has passed.", ""
+    if task.failure.failure_class == FailureClass.FATAL and state.specs[name].repo in state.chains.halted:
         return f"{name} FAILED: {task.detail}.", f"ganger unlock {state.specs[name].repo or PROJECT} --why TEXT"
-    return f"{name} FAILED: {task.detail}.", f"ganger logs {name}" + (" --verify" if task.verify_steps else "")
+    return f"{name} FAILED: {task.detail}.", f"ganger logs {name}" + (" --verify" if task.verification.steps else "")
 
 
 def _escalated(state: RunState, name: str, task: TaskState) -> tuple[str, str]:
@@ -356,26 +366,30 @@ def _evidence(state: RunState, name: str, task: TaskState) -> tuple[str, ...]:
         code = "" if item.exit_code is None else f", exit {item.exit_code}"
         cause = f", {item.failure_signature}" if item.failure_signature else ""
         lines.append(f"{item.at} {item.phase.value} {item.attempt}{code}{cause}: {item.log_path}")
-    for step in task.verify_steps:
+    for step in task.verification.steps:
         said = f": {step.first_error}" if step.first_error else ""
         lines.append(f"verify {step.name} ({step.tier}) {step.outcome}{said}")
-    if task.proof:
-        lines.append(f"proved by {task.proof}")
-    if task.missing:
-        more = f" and {len(task.missing) - 10} more" if len(task.missing) > 10 else ""
-        lines.append(f"expected files are missing: {', '.join(task.missing[:10])}{more}")
+    if task.verification.proof:
+        lines.append(f"proved by {task.verification.proof}")
+    if task.failure.missing_files:
+        more = f" and {len(task.failure.missing_files) - 10} more" if len(task.failure.missing_files) > 10 else ""
+        lines.append(f"expected files are missing: {', '.join(task.failure.missing_files[:10])}{more}")
     return (*lines[-12:], *_refusals(task), *delivery_evidence(state, name, task), *_left_behind(task))
 
 
 def _refusals(task: TaskState) -> Iterator[str]:
     """Every path that a safeguard refused, as the next attempt's prompt lists them."""
-    if task.saved_refused and task.status is not TaskStatus.DONE:
-        yield from (f"refused {line[2:]}" for line in task.reminder.splitlines() if line.startswith("- "))
+    if task.work.saved_refused and task.status is not TaskStatus.DONE:
+        yield from (f"refused {line[2:]}" for line in task.next_start.reminder.splitlines() if line.startswith("- "))
 
 
 def _left_behind(task: TaskState) -> tuple[str, ...]:
     """The last worker's warning, its checkpoint, and why its session was not continued."""
-    lines = [f"its session could not continue, a new one was started: {task.afresh}"] if task.afresh else []
+    lines = (
+        [f"its session could not continue, a new one was started: {task.next_start.lost_session}"]
+        if task.next_start.lost_session
+        else []
+    )
     worker, kept = task.worker, task.checkpoint
     if worker is not None and task.status is not TaskStatus.DONE:
         if worker.warned and not is_delivering(task):
@@ -394,23 +408,20 @@ def _left_behind(task: TaskState) -> tuple[str, ...]:
 
 
 def _counters(state: RunState, name: str, task: TaskState) -> dict[str, str]:
-    policy = state.policy
-    allowed = allowed_attempts(state.specs[name], policy, task.granted, task.granted_by_person)
-    return {
-        "worker_attempts": f"{task.worker_attempts} of {allowed}",
-        "format_retries": f"{task.format_retries} of {policy.format_retries}",
-        "respawns": f"{task.respawns} of {policy.respawns}",
-        "stalls": f"{task.stalls} of {policy.stall_restarts}",
-        "checkpoints": f"{task.checkpoints} of {policy.checkpoints}",
-        "transient_retries": f"{task.transient_retries} of {policy.transient_retries}",
-        "merge_retries": f"{task.merge_retries} of {policy.merge_retries}",
-        "ci_fixes": f"{task.ci_fixes} of {rules_of(state, name).fixes}",
-        "reworks": f"{task.reworks} of {policy.rework_rounds}",
-        "no_change_retries": f"{task.no_change_retries} of {policy.no_change_retries}",
-        "heal_rounds": str(task.healer_attempts),
-        "same_failure_after_healing": f"{task.repeats} of {policy.signature_repeat_limit}",
+    counters = task.counters
+    limits = {
+        "worker_attempts": allowed_attempts(
+            state.specs[name], state.policy, counters.granted, counters.granted_by_person
+        ),
+        "ci_fixes": rules_of(state, name).fixes,
+        "denials": 1,
+    }
+    shown = {}
+    for row in COUNTERS.values():
+        limit = getattr(state.policy, row.limit) if row.limit else limits.get(row.name)
+        shown[row.shown] = str(getattr(counters, row.name)) + ("" if limit is None else f" of {limit}")
+    return shown | {
         "attempts_started": str(task.attempts),
-        "denials": f"{task.denials} of 1",
         "usd": UNKNOWN if known_usd(task.spent) is None else f"{task.spent.usd:.2f}",
         "tokens": UNKNOWN if known_tokens(task.spent) is None else str(task.spent.tokens),
     }

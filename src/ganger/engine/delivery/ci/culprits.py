@@ -45,7 +45,7 @@ class Culprits:
         """The task that turned `sha` red, empty where what is below this run did; `log` is what CI printed. `own`: it
         has faults that what is below does not have. `old`: it has no other faults than that."""
         async with self._looking:
-            if sha in self.state.blamed:
+            if sha in self.state.pushes.blamed:
                 return await self._known(at, sha)
             names = await self._in_it(sha)
             if not names:
@@ -64,7 +64,7 @@ class Culprits:
     async def _known(self, at: DeliveryContext, sha: str) -> str:
         """Whose fault is recorded. A tip may be tracked again, as what came on top of it was removed: until its fix is
         pushed nothing waits for CI of it."""
-        name = self.state.blamed[sha]
+        name = self.state.pushes.blamed[sha]
         if name and name != at.case.task and not at.now.waits_for:
             await self.journal.record(ev.CulpritFound(self.repo, sha, name, "as found before"))
             self.train.wake()
@@ -86,7 +86,7 @@ class Culprits:
         """Returns when another tip is tracked or this one is green; raises Waits where no one works on it."""
         while at.now.commit == sha and not needs_tip(at.now):
             at.check_interrupts()
-            proved = self.state.proved.get(self.repo, "")
+            proved = self.state.pushes.proved.get(self.repo, "")
             if proved == sha:
                 return
             if proved and await self.repository.is_ancestor(at.now.own, proved):
@@ -100,7 +100,7 @@ class Culprits:
     async def blame(self, sha: str, name: str, how: str) -> None:
         """Records whose fault it is, without a trial."""
         async with self._looking:
-            if sha not in self.state.blamed and len(await self._in_it(sha)) > 1:
+            if sha not in self.state.pushes.blamed and len(await self._in_it(sha)) > 1:
                 await self.journal.record(ev.CulpritFound(self.repo, sha, name, how))
                 self.train.wake()
 
@@ -136,7 +136,7 @@ class Culprits:
         return best, "the last one that has not tried to fix it yet, as CI runs on no other branch"
 
     def _named(self, name: str, told: Sequence[str]) -> int:
-        change = self.state.tasks[name].change
+        change = self.state.tasks[name].work.change
         files = change.files if change is not None else ()
         return sum(
             any(f"/{one}".endswith(f"/{file}") or f"/{file}".endswith(f"/{one}") for file in files) for one in told
@@ -145,7 +145,7 @@ class Culprits:
     def _tries(self, name: str) -> int:
         """How often the task was blamed since the branch was green."""
         tries = 0
-        for verdict in reversed(self.state.verdicts):
+        for verdict in reversed(self.state.pushes.verdicts):
             if verdict.repo == self.repo and verdict.green:
                 break
             tries += verdict.repo == self.repo and verdict.task == name
@@ -162,10 +162,10 @@ class Culprits:
         if unexpected_for(await self.repository.files_between(commit, tip), self.rules):
             # CI does not run where these files alone differ, so it says of both what it said of the tip.
             return "red"
-        proved = self.state.proved.get(self.repo, "")
+        proved = self.state.pushes.proved.get(self.repo, "")
         if proved and tree == await self.repository.tree_of(proved):
             return "green"
-        if known := self.state.halves.get(commit):
+        if known := self.state.pushes.halves.get(commit):
             return known
         finding = await self._tried(at, commit)
         verdict = await self._without_base(at, commit, finding)
@@ -183,7 +183,7 @@ class Culprits:
     async def _is_red_below(self, at: DeliveryContext, sha: str, names: Sequence[str]) -> bool:
         """Whether CI says that what others put on the branch is red without this run."""
         below = await self.own.below(sha)
-        ours = {one.commit for one in self.state.verdicts if one.repo == self.repo}
+        ours = {one.commit for one in self.state.pushes.verdicts if one.repo == self.repo}
         if not below or below in ours or self.rules.forge == "command":
             return False
         if await self.own.any_in(below):

@@ -64,7 +64,7 @@ class ExpectedCi:
 
     @property
     def _proved(self) -> str:
-        return self.state.proved.get(self.repo, "") if self.shares else ""
+        return self.state.pushes.proved.get(self.repo, "") if self.shares else ""
 
     async def _holds(self, sha: str, commits: tuple[str, ...], proved: str) -> bool:
         """Whether any of them is in `sha` and not yet proved."""

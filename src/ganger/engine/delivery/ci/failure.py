@@ -167,8 +167,8 @@ class CiTrouble:
     def _downstream(self, sha: str, finding: Finding) -> list[ev.Event]:
         """D13: repositories that build on this one wait until it is green again."""
         state, repo = self.case.state, self.case.spec.repo
-        below = graph_of(state.repos).downstream.get(repo, ())
-        if not below or repo in state.broken:
+        below = graph_of(state.chains.rules).downstream.get(repo, ())
+        if not below or repo in state.chains.broken:
             return []
         return [ev.ChainPaused(repo, self.case.task, sha, one_line(finding.why, 300), tuple(below))]
 
@@ -176,16 +176,18 @@ class CiTrouble:
         """D06: after that many attempts, or when the same fault returns, a person is asked while attempts continue."""
         case, now, rules = self.case, self.now, self.rules
         asked: list[ev.Event] = []
-        open_ones = {q.kind for q in case.state.questions.values() if q.task == case.task and q.answer is None}
+        open_ones = {q.kind for q in case.state.inbox.questions.values() if q.task == case.task and q.answer is None}
         same = problem.failed.signature in now.signatures
-        if "ci" not in open_ones and (same or case.now.ci_fixes >= rules.ask_after):
+        if "ci" not in open_ones and (same or case.now.counters.ci_fixes >= rules.ask_after):
             times = (
-                f"{case.now.ci_fixes} attempts to fix it" if not same else "an attempt to fix it: the same fault again"
+                f"{case.now.counters.ci_fixes} attempts to fix it"
+                if not same
+                else "an attempt to fix it: the same fault again"
             )
             text = f"CI is red after {times}: {one_line(problem.failed.detail, 400)}. Attempts continue; a hint helps"
             asked.append(ev.QuestionAsked("", case.task, "ci", text, attempt=case.number))
         verdict = RepoVerdict(case.spec.repo, sha, case.task, False, "", now.upstream)
-        judged = replace(case.state, verdicts=[*case.state.verdicts, verdict])
+        judged = replace(case.state, pushes=replace(case.state.pushes, verdicts=[*case.state.pushes.verdicts, verdict]))
         traced = question(judged, case.spec.repo, sha)
         if traced is not None and "cascade" not in open_ones:
             options = traced.options

@@ -31,8 +31,8 @@ class RedBelow:
         """The task that introduced the faults of `log` at or below `sha` and is fixing them; empty where there is
         none. Of two tasks that one commit turned red, each fixes it in its own turn."""
         self._known.pop(log, None)
-        own_turn_over = any(one.task == self.case.task and one.commit == sha for one in self.state.verdicts)
-        for verdict in self.state.verdicts:
+        own_turn_over = any(one.task == self.case.task and one.commit == sha for one in self.state.pushes.verdicts)
+        for verdict in self.state.pushes.verdicts:
             if verdict.green or verdict.repo != self.repo or verdict.task == self.case.task:
                 continue
             if not await self._mends(verdict.task, sha, log) or (verdict.commit == sha and not own_turn_over):
@@ -64,13 +64,13 @@ class RedBelow:
         """Waits for the fix. False where there was none."""
         clock, since, looked = self.case.tools.clock, self.case.tools.clock.monotonic(), ""
         while clock.monotonic() - since < most_sec:
-            proved = self.state.proved.get(self.repo, "")
+            proved = self.state.pushes.proved.get(self.repo, "")
             if proved != looked:
                 looked = proved
                 if await self._holds(proved, sha):
                     return True
             if not await self._mends(culprit, sha, log):
-                newest = next((one.commit for one in reversed(self.state.verdicts) if one.task == culprit), "")
+                newest = next((one.commit for one in reversed(self.state.pushes.verdicts) if one.task == culprit), "")
                 return await self._holds(newest, sha) or self._is_done(culprit)
             await self.sending.pause(self.sending.outlet.poll_sec)
         return False
@@ -179,7 +179,7 @@ class LandedCi:
         ]
         if mirror := self.at.rules.ci_rules.mirror_job:
             events.append(ev.MirrorProved(case.task, case.number, sha, mirror, finding.mirror))
-        if case.spec.repo in case.state.broken:
+        if case.spec.repo in case.state.chains.broken:
             events.append(ev.ChainCleared(case.spec.repo, sha))
         return events
 
@@ -207,7 +207,7 @@ class LandedCi:
 
     async def _unjudged_below(self, sha: str) -> bool:
         state = self.at.case.state
-        for name in state.delivering - {self.at.case.task}:
+        for name in state.index.delivering - {self.at.case.task}:
             now = self.at.sending.delivery(name)
             known = now.request
             if known is None or not known.merged or known.settled or state.specs[name].repo != self.at.case.spec.repo:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ganger.core.delivery.shared_pushes import suspects
 from ganger.core.model.ledger import Delivery
-from ganger.core.model.records import RunState
+from ganger.core.model.run_state import RunState
 from ganger.ports import Repository
 
 
@@ -17,7 +17,7 @@ class OwnCommits:
         return {name: await self.of(name, sha) for name in suspects(self.state, self.repo)}
 
     async def of(self, name: str, sha: str) -> list[str]:
-        proved = self.state.proved.get(self.repo, "")
+        proved = self.state.pushes.proved.get(self.repo, "")
         merges = (self.state.tasks[name].delivery or Delivery()).merges
         there = [commit for commit in merges if await self.repository.is_ancestor(commit, sha)]
         return [one for one in there if not proved or not await self.repository.is_ancestor(one, proved)]
@@ -28,14 +28,14 @@ class OwnCommits:
 
     async def below(self, sha: str) -> str:
         """The newest commit in `sha` that others pushed; empty where a green tip holds it."""
-        theirs, proved = self.state.theirs.get(self.repo, ""), self.state.proved.get(self.repo, "")
+        theirs, proved = self.state.pushes.theirs.get(self.repo, ""), self.state.pushes.proved.get(self.repo, "")
         if not theirs or not await self.repository.is_ancestor(theirs, sha):
             return ""
         return "" if proved and await self.repository.is_ancestor(theirs, proved) else theirs
 
     async def told(self, sha: str) -> str:
         """For people: where the branch is red without this run."""
-        base = self.state.bases.get(self.repo)
+        base = self.state.pushes.bases.get(self.repo)
         below = base.commit if base is not None and base.verdict == "red" else await self.below(sha)
         if not below:
             return "was red without any change of this run"

@@ -59,7 +59,7 @@ class RedBefore:
         )
 
     async def _verdict(self, sha: str) -> TargetVerdict | None:
-        known = self.at.case.state.bases.get(self.repo)
+        known = self.at.case.state.pushes.bases.get(self.repo)
         if known is not None or self.at.rules.forge == "command":
             return known
         try:
@@ -76,7 +76,7 @@ class RedBefore:
             base = await self.at.sending.repository.fork_point(sha, target) if target else ""
         else:
             base = await self.own.below(sha)
-        ours = {one.commit for one in state.verdicts if one.repo == self.repo}
+        ours = {one.commit for one in state.pushes.verdicts if one.repo == self.repo}
         for task in state.tasks.values():
             ours |= {task.delivery.pushed, *task.delivery.landed} if task.delivery is not None else set()
         if base in ours or (self.at.rules.style == "branch" and await self.own.any_in(base)):
@@ -119,4 +119,4 @@ class RedBefore:
                 tuple(sorted(faults))[:_MOST_FAULTS],
             )
         )
-        return self.at.case.state.bases[self.repo]
+        return self.at.case.state.pushes.bases[self.repo]

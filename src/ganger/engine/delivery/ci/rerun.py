@@ -68,9 +68,9 @@ class CiAgain:
         if self.pushing.train is None or taken_up:
             return ""
         signature = self.at.outside(cause, "").failed.signature
-        names = {one.task for one in state.questions.values() if one.answer is None} - {self.at.case.task}
+        names = {one.task for one in state.inbox.questions.values() if one.answer is None} - {self.at.case.task}
         blocked = (name for name in names if state.tasks[name].status is TaskStatus.BLOCKED)
-        same = (name for name in blocked if state.tasks[name].last_failure_signature == signature)
+        same = (name for name in blocked if state.tasks[name].failure.signature == signature)
         return next((name for name in same if state.specs[name].repo == self.at.case.spec.repo), "")
 
     async def _cause(self, finding: Finding) -> str:
@@ -226,7 +226,7 @@ class CiAgain:
                 ev.Retriggered(self.at.case.task, self.at.case.number, now.commit, wanted.cause, NEW_TIP)
             )
         elif self._mends_nothing():
-            cause = f"{MEND}{self.at.case.now.ci_fixes + self.at.case.now.reworks}"
+            cause = f"{MEND}{self.at.case.now.counters.ci_fixes + self.at.case.now.counters.reworks}"
             await self._again_for_mend(cause)
 
     async def _look_at_rerun(self, names: str, cause: str) -> None:

@@ -197,4 +197,4 @@ class HostWatch:
         await self._tell(lambda: after_answer(self._state, host, way))
 
     def _over(self) -> bool:
-        return self._stopped or self._state.stopping or self._state.finished
+        return self._stopped or self._state.lead.stopping or self._state.finished

@@ -171,7 +171,7 @@ class ReviewWatch:
     async def needed(self) -> int:
         """How many approvals the forge requires before it merges, where Ganger merges."""
         if self._needed is None:
-            rules = self._tools.journal.state.repos.get(self._repo, NO_RULES)
+            rules = self._tools.journal.state.chains.rules.get(self._repo, NO_RULES)
             self._needed = await self._approvals(rules.branch) if rules.auto_merge else 0
         return self._needed
 

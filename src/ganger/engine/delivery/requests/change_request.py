@@ -26,7 +26,7 @@ class RequestText:
         return NewRequest(branch, into, title, text, draft, self.outlet.labels, self.outlet.milestone)
 
     def _title(self) -> str:
-        return request_title(self.case.task, self.case.now.summary)
+        return request_title(self.case.task, self.case.now.attempt.summary)
 
     def _text(self) -> str:
         return request_body(self.case.state, self.case.task, self.sending.delivery(self.case.task).commit)
@@ -88,7 +88,7 @@ class Requesting:
     @property
     def wanted(self) -> bool:
         """Without a change there is nothing to request, except for a request that is already open."""
-        known, change = self.now.request, self.case.now.change
+        known, change = self.now.request, self.case.now.work.change
         if self.rules.style != "request" or self.outlet.forge is None or needs_no_request(self.rules, self.now):
             return False
         return (known is not None and bool(known.number)) or (change is not None and change.commit != change.base)

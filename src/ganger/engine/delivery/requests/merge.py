@@ -333,7 +333,7 @@ class RequestMerging:
                 await Straightening(self.case.spec.repo, sending).onto(self.case.task, target, why, yields=yields)
                 return
             message = join_message(self.case.state.run_id, branch, target)
-            moment = unix_time(self.case.now.started_at)
+            moment = unix_time(self.case.now.attempt.started_at)
             joined = await self.repository.join(head, target, message, moment, yields=yields)
             if not isinstance(joined, Conflict):
                 await sending.move(self.case.task, head, joined.commit, f"{branch} had moved to {target[:12]}")

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from ganger.core.delivery.request_merges import next_in_line
-from ganger.core.model.records import RunState
+from ganger.core.model.run_state import RunState
 from ganger.engine.stop_guard import StopGuard
 from ganger.ports.forge import MergeRules
 

@@ -53,7 +53,7 @@ class Reviewing:
                 return
             why, used_up = f"{why}: {self._why_not(opinion)}", bool(opinion.verdict)
             await case.record(*opinion.costs, ev.ReviewAsked(case.task, case.number, PERSON, commit))
-        said = f" ({one_line(case.now.summary, 200)})" if case.now.summary else ""
+        said = f" ({one_line(case.now.attempt.summary, 200)})" if case.now.attempt.summary else ""
         told = f"{why}{said}; {self._where(commit)}"
         text = f"{told}; ganger approve {case.task}, or ganger rework {case.task} TEXT"
         options = OPTIONS[REVIEW]
@@ -67,7 +67,7 @@ class Reviewing:
 
     def _is_used_up(self, opinion: ReviewerOpinion) -> bool:
         """The reviewer has sent it back as often as allowed: from then on a person decides on the change as it is."""
-        return opinion.verdict == REWORK and self.case.now.reworks >= self.case.state.policy.rework_rounds
+        return opinion.verdict == REWORK and self.case.now.counters.reworks >= self.case.state.policy.rework_rounds
 
     def _why_not(self, opinion: ReviewerOpinion) -> str:
         if not opinion.verdict:
@@ -97,7 +97,7 @@ class Reviewing:
         problem = self.case.failed(
             FailureClass.POLICY_VIOLATION, f"review: {text}", f"the reviewer sent it back: {one_line(text)}"
         )
-        merged = " It is merged already; this folder holds it." if self.case.now.merged else ""
+        merged = " It is merged already; this folder holds it." if self.case.now.work.merged else ""
         problem.reminder = f"A reviewer sent your change back.{merged} The reason:\n\n{quoted(neutralise(text))}"
         problem.sent_back = problem.goes_on = True
         return problem

@@ -119,7 +119,7 @@ class Reviewer:
 
     @property
     def _account(self) -> str:
-        return self.state.accounts.get(self.role, "")
+        return self.state.quota.accounts.get(self.role, "")
 
     async def _wait_for_account(self) -> None:
         if shut_until(self.state, self._account, self.tools.clock.now()):
@@ -232,19 +232,21 @@ class Reviewer:
     # --- the prompt ---------------------------------------------------------------------------------------------------
 
     async def _prompt_text(self) -> str:
-        case, now, change = self.case, self.case.now, self.case.now.change
+        case, now, change = self.case, self.case.now, self.case.now.work.change
         base = change.base if change is not None else self.commit
         commit = change.commit if change is not None else self.commit
         diff = await self.repository.diff_text(base, commit, _MOST_DIFF_BYTES)
         outlet = self.tools.outlets.get(case.spec.repo)
         if outlet is not None:
             diff = (await asyncio.to_thread(outlet.mask, diff))[0]
-        reader = self.tools.overlay.reader(case.task, [self.state.patches[name] for name in now.patches])
-        steps = [f"- {step.name}: {step.outcome}" for step in now.verify_steps]
+        reader = self.tools.overlay.reader(
+            case.task, [self.state.healing.patches[name] for name in now.healing.patches]
+        )
+        steps = [f"- {step.name}: {step.outcome}" for step in now.verification.steps]
         text = _REVIEW.format(
             task=neutralise(one_line(case.task, 200)),
             prompt=_quoted(file_text(reader, case.spec.prompt_ref)),
-            summary=_quoted(neutralise(now.summary)) or "> nothing",
+            summary=_quoted(neutralise(now.attempt.summary)) or "> nothing",
             profile=neutralise(case.spec.verify_profile),
             evidence=neutralise("\n".join(steps)) or "- passed",
             commit=self.commit[:12],
