@@ -23,7 +23,7 @@ from ganger.core.model.records import TaskSpec
 from ganger.dev.server import ModelServer
 from ganger.engine.prompts.assemble import assemble
 from ganger.launchers.launcher import KeptLauncher
-from ganger.ports import Agent, AttemptContext
+from ganger.ports.agents import Agent, AttemptContext
 from tests.agents.installed import fetch, pins
 
 _TASK = "T1"

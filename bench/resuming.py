@@ -41,7 +41,7 @@ from ganger.launchers.ledger import Ledger
 from ganger.launchers.paths import House, is_held
 from ganger.local.procfs import mark_of, pids, stat_fields
 from ganger.local.run_folder import RunFolder
-from ganger.ports import Exit
+from ganger.ports.processes import Exit
 from ganger.stores.sqlite import SqliteStore
 
 MOST_TO_VALIDATE = 2.0

@@ -10,7 +10,8 @@ from pathlib import Path
 from bench.figures import Figure
 from bench.processes import run, scratch
 from bench.sizes import Sizes
-from ganger.ports import Launch, Room
+from ganger.ports.processes import Launch
+from ganger.ports.sandbox import Room
 from ganger.sandboxes.choose import SandboxSettings, Walls, candidates, fault_of
 
 MOST_MS = 50.0

@@ -14,7 +14,7 @@ from statistics import median
 from bench.figures import Figure
 from bench.processes import BenchError, run, scratch
 from bench.sizes import TINY, Sizes
-from ganger.ports import Rules
+from ganger.ports.changes import Rules
 from ganger.workspaces.files.copying import bytes_of
 from ganger.workspaces.git.repository import GitRepository, GitSettings
 

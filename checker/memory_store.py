@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from ganger.core.events import AttemptStarted, Recorded
 from ganger.errors import StoreError
-from ganger.ports import Command, Entry, Owner
+from ganger.ports.store import Command, Entry, Owner
 from ganger.stores.leases import CLOSING, NOBODY, RELEASED, REPORTS, Claim, Lease, lead_lost, require_free, stale
 
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from faults.strace import Point, Strike
 from ganger.core import events as ev
-from ganger.ports import Entry
+from ganger.ports.store import Entry
 from ganger.stores.sqlite import SqliteStore
 from ganger.workspaces.git.git import Git, GitAnswer, GitCall
 

@@ -32,7 +32,7 @@ from ganger.engine.lead import Lead
 from ganger.engine.output import state_file
 from ganger.engine.output.state_file import StateFile
 from ganger.local import atomic
-from ganger.ports import Entry
+from ganger.ports.store import Entry
 from ganger.stores import sqlite
 from ganger.workspaces.direct.workspace import DirectWorkspace
 from ganger.workspaces.files import tree

@@ -19,8 +19,8 @@ from ganger.engine.merging.reverting import Reverting
 from ganger.engine.merging.set_back import SetBack
 from ganger.engine.merging.straightening import Placed, Straightening, placed
 from ganger.forges.pull_requests import GiteaPulls
-from ganger.ports import Conflict
 from ganger.ports.forge import PushOutcome, Request
+from ganger.ports.repository import Conflict
 
 
 @dataclass(frozen=True, slots=True)

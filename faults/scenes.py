@@ -17,8 +17,8 @@ from ganger.core.control.removals import LEAVE_REMOVED, PUT_BACK
 from ganger.core.control.revert_offers import REVERT_IT
 from ganger.errors import EXIT_BLOCKED, EXIT_OK
 from ganger.forges.command.forge import CommandForge
-from ganger.ports import Entry
 from ganger.ports.forge import Forge, PushOutcome
+from ganger.ports.store import Entry
 from ganger.stores.sqlite import SqliteStore
 from ganger.workspaces.remotes.remote import GitRemote
 

@@ -17,7 +17,7 @@ from functools import partial
 from faults.strace import Point
 from ganger.core import events as ev
 from ganger.core.events import delivery, removals, requests, reverts
-from ganger.ports import Entry
+from ganger.ports.store import Entry
 from ganger.stores.sqlite import SqliteStore
 
 WHEN = ("before", "after")

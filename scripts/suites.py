@@ -24,7 +24,7 @@ from ganger.core.verify.environment import tool_environment
 from ganger.core.verify.tiers import TieredStep
 from ganger.engine.verification.steps import run_steps
 from ganger.launchers.launcher import KeptLauncher
-from ganger.ports import Room
+from ganger.ports.sandbox import Room
 from ganger.sandboxes.choose import SandboxSettings, Walls, candidates, fault_of
 from ganger.sandboxes.none import NoSandbox
 

@@ -9,7 +9,8 @@ from ganger.contracts.heal_decision import HealDecision
 from ganger.contracts.parser import Parsed, Refused, parse_heal, parse_result
 from ganger.contracts.task_result import TaskResult
 from ganger.core.signs import Heard, Limited, Tokens
-from ganger.ports import AgentHealth, AttemptContext, Capabilities, Launch, Launcher, Running
+from ganger.ports.agents import AgentHealth, AttemptContext, Capabilities
+from ganger.ports.processes import Launch, Launcher, Running
 
 _LIMIT = re.compile(r"limit: reset=([\d.]+)")
 _USAGE = re.compile(r"usage: usd=([\d.]+) input=(\d+) output=(\d+)")

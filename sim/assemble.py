@@ -16,7 +16,7 @@ from ganger.engine.resources.folder_lock import FolderLock
 from ganger.engine.resources.run_resources import RunResources
 from ganger.engine.verification.checks import Checks
 from ganger.local.run_folder import RunFolder
-from ganger.ports import Owner
+from ganger.ports.store import Owner
 from ganger.sandboxes.none import NoSandbox
 from sim.agents import SimAgent
 from sim.clock import SimClock

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ganger.ports import Exit, Facts, Launch, Running
+from ganger.ports.processes import Exit, Facts, Launch, Running
 from sim.clock import SimClock
 from sim.life import Life
 

@@ -24,7 +24,9 @@ from ganger.engine import lead
 from ganger.engine.journal import Journal
 from ganger.engine.workers import monitor
 from ganger.local.run_folder import RunFolder
-from ganger.ports import Entry, Launcher, Workspace
+from ganger.ports.processes import Launcher
+from ganger.ports.store import Entry
+from ganger.ports.workspace import Workspace
 from sim.life import Death
 from sim.plan import Cause, HealerRates, Plan, Rates
 from sim.play import play

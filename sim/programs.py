@@ -7,7 +7,7 @@ import random
 import re
 from dataclasses import fields
 
-from ganger.ports import Launch
+from ganger.ports.processes import Launch
 from sim.clock import SimClock
 from sim.keeper import Ending
 from sim.plan import Cause, HealerRates, Plan, Rates

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ganger.core.events import Recorded
 from ganger.errors import DiskFullError, GangerError, StoreError
-from ganger.ports import Command, Entry, Owner, Store
+from ganger.ports.store import Command, Entry, Owner, Store
 from sim.life import Life
 from sim.plan import StoreFault
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from ganger.contracts.task_result import Write
 from ganger.errors import Fault, InputError, RollbackFailed, WriteRefused
-from ganger.ports import Changes, Rules
+from ganger.ports.changes import Rules
+from ganger.ports.workspace import Changes
 from sim.life import Life
 
 

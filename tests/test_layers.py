@@ -77,6 +77,10 @@ ORDER: Mapping[str, str] = {
         command_result failures money planning logs delivery verify masking state sentences healing scheduling
         control replay
     """,
+    "ports": """
+        clock copies endpoint fixed forge keys runners sessions store changes processes sandbox agents workspace
+        repository __init__
+    """,
     "engine": """
         lead_lock change_strategy stop_guard journal log_masks prompts verification resources attempt_context merging
         output attempt_outcome agent_calls healing workers attempt delivery.pollers delivery.context

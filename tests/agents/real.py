@@ -19,7 +19,8 @@ from ganger.agents.settings import AgentSettings
 from ganger.core.model.records import TaskSpec
 from ganger.core.signs import Heard
 from ganger.engine.prompts.assemble import assemble
-from ganger.ports import Agent, AttemptContext, Launch
+from ganger.ports.agents import Agent, AttemptContext
+from ganger.ports.processes import Launch
 from ganger.ports.sessions import Mending
 from tests.agents.installed import Installed
 

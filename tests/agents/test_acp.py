@@ -25,7 +25,7 @@ from ganger.core.money.pricing import used_by
 from ganger.core.signs import Alive, Denied, Heard, Over, Sign, Tokens
 from ganger.dev.server import ModelServer
 from ganger.errors import InputError
-from ganger.ports import AttemptContext
+from ganger.ports.agents import AttemptContext
 from tests.agents.installed import Installed, installed
 from tests.agents.real import KEY, Trial
 from tests.patience import Patience, stretched

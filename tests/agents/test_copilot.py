@@ -29,7 +29,7 @@ from ganger.core.signs import (
     ToolStarted,
 )
 from ganger.dev.server import ModelServer
-from ganger.ports import AttemptContext
+from ganger.ports.agents import AttemptContext
 from tests.agents.installed import PLACE, installed
 from tests.agents.real import KEY, Trial
 

@@ -16,7 +16,7 @@ from ganger.agents.settings import AgentSettings
 from ganger.agents.streams import hear, signs_of
 from ganger.core.signs import Denied, Heard, Model, Over, Retrying, Said, Session, Tokens, ToolEnded, ToolStarted
 from ganger.dev.server import ModelServer
-from ganger.ports import AttemptContext
+from ganger.ports.agents import AttemptContext
 from tests.agents.installed import installed
 from tests.agents.real import KEY, Ran, Trial
 

@@ -16,7 +16,7 @@ from ganger.contracts.parser import Parsed
 from ganger.core.signs import Context, Denied, Heard, Model, Over, Retrying, Session, Tokens, ToolEnded, ToolStarted
 from ganger.dev.server import ModelServer
 from ganger.errors import InputError
-from ganger.ports import AttemptContext
+from ganger.ports.agents import AttemptContext
 from tests.agents.installed import installed
 from tests.agents.real import KEY, Trial
 

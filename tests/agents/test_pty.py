@@ -17,7 +17,7 @@ from ganger.agents.settings import AgentSettings, TerminalSettings
 from ganger.contracts.parser import Parsed, parse_result
 from ganger.core.signs import Heard, Over
 from ganger.errors import InputError
-from ganger.ports import AttemptContext
+from ganger.ports.agents import AttemptContext
 from tests.patience import stretched
 
 STAND_IN = Path(__file__).with_name("interactive_stand_in.py")

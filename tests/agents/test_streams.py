@@ -13,7 +13,7 @@ from ganger.agents.programs.gemini import GeminiReader
 from ganger.agents.programs.opencode import OpencodeReader
 from ganger.agents.programs.qwen import QwenReader
 from ganger.agents.streams import read_json
-from ganger.ports import Reader
+from ganger.ports.agents import Reader
 
 READERS: list[Callable[[], Reader]] = [
     *(ClaudeReader, CodexReader, CopilotReader),

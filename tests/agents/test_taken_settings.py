@@ -12,7 +12,7 @@ import pytest
 from ganger.agents.settings import AgentSettings, TerminalSettings
 from ganger.agents.table import KINDS, TAKES, WITHOUT_SANDBOX, make_agent
 from ganger.errors import InputError
-from ganger.ports import AttemptContext
+from ganger.ports.agents import AttemptContext
 
 # Read by Ganger itself, or what the table is about.
 NOT_JUDGED = {"kind", "context_tokens"}

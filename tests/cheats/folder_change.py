@@ -7,7 +7,7 @@ import os
 import stat
 from pathlib import Path
 
-from ganger.ports import Side, Touched
+from ganger.ports.changes import Side, Touched
 
 LINK, PROGRAM, PLAIN = 0o120000, 0o100755, 0o100644
 

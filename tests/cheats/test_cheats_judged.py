@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ganger.ports import Rules
+from ganger.ports.changes import Rules
 from ganger.workspaces.rules.protected import DEFAULT_PROTECTED, Protection
 from ganger.workspaces.safeguards import ChangeLimits, judge
 from tests.cheats.cheat_catalogue import CHEATS, Cheat

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ganger.ports import Rules
+from ganger.ports.changes import Rules
 from ganger.workspaces.safeguards import ChangeLimits, judge
 from tests.cheats.cheat_project import Link, Planted, lay
 from tests.cheats.folder_change import FolderChange

@@ -26,7 +26,7 @@ from ganger.core.state.apply import apply
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.lead_lock import is_led, leading
 from ganger.local.run_folder import RunFolder
-from ganger.ports import Entry
+from ganger.ports.store import Entry
 from ganger.stores.sqlite import SqliteStore
 from tests.cli.cli_project import Answer, ganger, kept, make_project, task
 from tests.patience import until

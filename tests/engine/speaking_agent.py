@@ -15,7 +15,7 @@ import pytest
 from ganger.agents.cli import CliAgent
 from ganger.agents.streams import amount, number, read_json, text
 from ganger.core.signs import Denied, Limited, LoginMissing, Model, Over, Said, Session, Sign, Tokens
-from ganger.ports import AttemptContext, Capabilities
+from ganger.ports.agents import AttemptContext, Capabilities
 
 PROGRAM = Path(__file__).with_name("speaker.py")
 ENDS: dict[str, Over] = {"no_session": Over("no_session"), "network": Over("network", "HTTP 500")}

@@ -13,7 +13,7 @@ from ganger.core.model.records import Policy, TaskSpec
 from ganger.core.model.run_state import RunState
 from ganger.engine.journal import Journal
 from ganger.errors import StoreError
-from ganger.ports import Entry
+from ganger.ports.store import Entry
 
 
 class Ticks:

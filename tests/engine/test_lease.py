@@ -20,7 +20,7 @@ from ganger.core.events import RunPaused
 from ganger.engine.lead_lock import boot_seconds, is_led, leader, leading, this_process
 from ganger.errors import LeadLost, RunLockedError, StoreError
 from ganger.local.run_folder import RunFolder
-from ganger.ports import Entry, Owner
+from ganger.ports.store import Entry, Owner
 from ganger.stores.sqlite import SqliteStore
 
 LEAD = """

@@ -19,7 +19,8 @@ from ganger.core.model.records import PatchRecord, Policy, TaskSpec
 from ganger.engine.prompts.assemble import Advice, assemble
 from ganger.engine.prompts.patched_prompts import KeptPrompts, PatchedPrompts, record_of
 from ganger.errors import InputError, NotFoundError, WriteRefused
-from ganger.ports import Entry, Owner, Rules
+from ganger.ports.changes import Rules
+from ganger.ports.store import Entry, Owner
 from ganger.stores.sqlite import SqliteStore
 from ganger.workspaces.direct.workspace import DirectWorkspace
 from ganger.workspaces.rules.protected import Protection

@@ -25,7 +25,7 @@ from ganger.engine.lead_lock import leading
 from ganger.engine.output.progress import ProgressLog
 from ganger.errors import GangerError
 from ganger.local.run_folder import RunFolder
-from ganger.ports import Entry, Owner
+from ganger.ports.store import Entry, Owner
 from ganger.stores.sqlite import SqliteStore
 from tests.engine.progress_lead import Ticks, opened
 from tests.patience import until

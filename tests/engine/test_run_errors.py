@@ -17,7 +17,8 @@ from ganger.core.state.projection import state_text
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.lead import Lead
 from ganger.errors import DiskFullError, RollbackFailed, StoreError
-from ganger.ports import Entry, Launch, Running, Store
+from ganger.ports.processes import Launch, Running
+from ganger.ports.store import Entry, Store
 from tests.engine.run_projects import Project, done, require_state_2_0, task, write
 from tests.patience import stretched
 

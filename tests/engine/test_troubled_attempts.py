@@ -13,7 +13,7 @@ from ganger.core import events as ev
 from ganger.core.vocabulary import BlockReason, TaskStatus
 from ganger.engine.lead import Lead
 from ganger.errors import NotFoundError, RollbackFailed
-from ganger.ports import Taken
+from ganger.ports.repository import Taken
 from tests.engine.git_runs import GitProject
 from tests.engine.run_projects import Project, done, kill, leading, task, until, write
 

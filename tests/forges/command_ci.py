@@ -15,7 +15,8 @@ from ganger.core.model.ci import CiRules, Finding, JobFact, RunFact, judge, late
 from ganger.forges.command.forge import CommandCi, CommandForge
 from ganger.launchers.connect import KeeperOptions
 from ganger.launchers.launcher import KeptLauncher
-from ganger.ports import Launch, Room
+from ganger.ports.processes import Launch
+from ganger.ports.sandbox import Room
 from ganger.workspaces.git.repository import GitRepository, GitSettings
 from ganger.workspaces.rules.artifacts import is_generated
 from tests.patience import Patience

@@ -12,7 +12,8 @@ import pytest
 from ganger.core.model.ci import RunFact
 from ganger.forges.command.forge import CommandCi, CommandForge
 from ganger.forges.command.record import RunRecord
-from ganger.ports import Launch, Launcher, Repository, Running
+from ganger.ports.processes import Launch, Launcher, Running
+from ganger.ports.repository import Repository
 from tests.forges.command_ci import TELL, Ground, Lead, words
 
 pytestmark = pytest.mark.whole

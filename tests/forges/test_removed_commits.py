@@ -13,8 +13,8 @@ import pytest
 
 from checker.invariants import Seen, broken
 from ganger.core import events as ev
-from ganger.ports import Entry
 from ganger.ports.forge import PushOutcome
+from ganger.ports.store import Entry
 from ganger.stores.sqlite import SqliteStore
 from ganger.workspaces.remotes.remote import GitRemote
 from tests.engine.git_runs import GitProject

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 
 from ganger.endpoint.server import ReportServer
-from ganger.ports import Reply, WorkerCall
+from ganger.ports.endpoint import Reply, WorkerCall
 
 TOKEN = "w1.1.aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 

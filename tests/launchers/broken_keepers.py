@@ -11,7 +11,7 @@ from ganger.launchers.keeper import serve
 from ganger.launchers.ledger import EndRecord
 from ganger.launchers.processes.tree import ProcessTree
 from ganger.launchers.programs import Programs
-from ganger.ports import Launch
+from ganger.ports.processes import Launch
 
 
 class TellsUnrecorded(Programs):

@@ -16,7 +16,7 @@ from ganger.launchers.connect import KeeperOptions
 from ganger.launchers.launcher import KeptLauncher
 from ganger.launchers.ledger import Account, read_ledger
 from ganger.launchers.leftovers import clear_traces
-from ganger.ports import Exit, Launch
+from ganger.ports.processes import Exit, Launch
 from tests import patience
 
 T = TypeVar("T")

@@ -15,7 +15,7 @@ from ganger.errors import DiskFullError, KeeperError
 from ganger.launchers.connect import start_keeper
 from ganger.launchers.launcher import KeptLauncher
 from ganger.launchers.paths import House, hold
-from ganger.ports import Exit
+from ganger.ports.processes import Exit
 from tests.launchers.keeper_bench import Run, until
 
 ROUNDS = int(os.environ.get("GANGER_TEST_ROUNDS", "6"))

@@ -11,7 +11,7 @@ import pytest
 
 from ganger.launchers.launcher import KeptLauncher
 from ganger.launchers.messages import launch_message
-from ganger.ports import Exit
+from ganger.ports.processes import Exit
 from tests.launchers.keeper_bench import Run, alive, until
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from ganger.launchers.launcher import KeptLauncher
 from ganger.launchers.ledger import LOST, EndRecord, Ledger, read_ledger, refusal
-from ganger.ports import Exit
+from ganger.ports.processes import Exit
 from tests.launchers.keeper_bench import Run
 
 DONE = Exit(0, None, timed_out=False, duration_sec=0.5, started=True, error="", log_bytes=10)

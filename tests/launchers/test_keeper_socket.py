@@ -21,7 +21,7 @@ from ganger.launchers.connect import tell_in_passing
 from ganger.launchers.launcher import KeptLauncher
 from ganger.launchers.messages import Garbage, MessageLines, launch_message
 from ganger.launchers.paths import House
-from ganger.ports import Exit
+from ganger.ports.processes import Exit
 from tests.launchers.keeper_bench import Run
 
 GARBAGE = {

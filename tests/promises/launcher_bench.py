@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ganger.launchers.launcher import KeptLauncher, KeptRunning
-from ganger.ports import Exit, Launch
+from ganger.ports.processes import Exit, Launch
 
 T = TypeVar("T")
 ENV = {"PATH": os.environ["PATH"]}

@@ -19,7 +19,8 @@ from ganger.agents.table import make_agent
 from ganger.contracts.parser import Parsed, Refused, parse_result
 from ganger.errors import GangerError, InputError
 from ganger.launchers.launcher import KeptLauncher
-from ganger.ports import Agent, AttemptContext, Exit
+from ganger.ports.agents import Agent, AttemptContext
+from ganger.ports.processes import Exit
 
 # Kinds that need no program of anybody's; the others keep the same promises in tests/agents.
 KINDS = ("command", "scripted")

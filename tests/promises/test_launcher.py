@@ -15,7 +15,7 @@ import pytest
 
 from ganger.errors import DiskFullError
 from ganger.local.procfs import start_ticks
-from ganger.ports import Exit, Launch
+from ganger.ports.processes import Exit, Launch
 from tests.promises.launcher_bench import ENV, Bench, children_of, keep_company
 
 

@@ -16,7 +16,8 @@ import pytest
 from ganger.engine.workers.monitor import is_at_work
 from ganger.launchers.launcher import KeptRunning
 from ganger.launchers.processes.facts import tree_facts
-from ganger.ports import Exit, Facts, Launch, Room
+from ganger.ports.processes import Exit, Facts, Launch
+from ganger.ports.sandbox import Room
 from ganger.sandboxes.bubblewrap import Bubblewrap
 from ganger.sandboxes.choose import SandboxSettings, candidates
 from ganger.sandboxes.trial import give

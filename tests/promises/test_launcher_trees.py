@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ganger.launchers.launcher import KeptRunning
-from ganger.ports import Exit
+from ganger.ports.processes import Exit
 from tests.patience import Patience
 from tests.promises.launcher_bench import PRELUDE, Bench, children_of, keep_company
 

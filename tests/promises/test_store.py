@@ -16,7 +16,7 @@ import pytest
 from checker.memory_store import MemoryStore
 from ganger.core.events import AttemptStarted, Recorded, StopRequested, TaskRequeued, WritesApplied
 from ganger.errors import DiskFullError, GangerError, NotFoundError, StoreError
-from ganger.ports import Entry, Store
+from ganger.ports.store import Entry, Store
 from ganger.stores.sqlite import SqliteStore, migrations
 
 AT = "2026-01-02T03:04:05.000000Z"
@@ -194,7 +194,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from ganger.core.events import StopRequested
-from ganger.ports import Entry
+from ganger.ports.store import Entry
 from ganger.stores.sqlite import SqliteStore
 store = SqliteStore(Path(sys.argv[1]))
 n = 0
@@ -224,7 +224,7 @@ import resource, sys
 from pathlib import Path
 from ganger.core.events import StopRequested
 from ganger.errors import GangerError
-from ganger.ports import Entry
+from ganger.ports.store import Entry
 from ganger.stores.sqlite import SqliteStore
 store = SqliteStore(Path(sys.argv[1]))
 if sys.argv[2] == "limit":

@@ -13,7 +13,7 @@ from checker.memory_store import MemoryStore
 from ganger.core import events as ev
 from ganger.core.vocabulary import TaskStatus
 from ganger.errors import GangerError, LeadLost, RunLockedError, StaleToken
-from ganger.ports import Entry, Owner, Store
+from ganger.ports.store import Entry, Owner, Store
 from ganger.stores.leases import lead_lost, stale
 from ganger.stores.sqlite import SqliteStore
 

@@ -12,7 +12,7 @@ import pytest
 
 from ganger.core.events import StopRequested
 from ganger.errors import LeadLost, StoreError
-from ganger.ports import Entry, Owner
+from ganger.ports.store import Entry, Owner
 from ganger.stores.database import own_schema
 from ganger.stores.sqlite import SqliteStore, migrations
 

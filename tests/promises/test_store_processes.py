@@ -15,7 +15,7 @@ import apsw
 import pytest
 
 from ganger.core import events as ev
-from ganger.ports import Entry, Owner
+from ganger.ports.store import Entry, Owner
 from ganger.stores.sqlite import SqliteStore, migrations
 
 pytestmark = pytest.mark.whole
@@ -79,7 +79,7 @@ import os, sys
 from pathlib import Path
 from ganger.core.events import AttemptStarted
 from ganger.errors import StaleToken
-from ganger.ports import Entry
+from ganger.ports.store import Entry
 from ganger.stores.sqlite import SqliteStore
 for line in sys.stdin:
     store = SqliteStore(Path(sys.argv[1]))
@@ -112,7 +112,7 @@ from pathlib import Path
 from ganger.core import events as ev
 from ganger.engine.lead_lock import boot_seconds
 from ganger.errors import GangerError, RunLockedError
-from ganger.ports import Entry, Owner
+from ganger.ports.store import Entry, Owner
 from ganger.stores.sqlite import SqliteStore
 store = SqliteStore(Path(sys.argv[1]), busy_ms=50)
 fence = attempt = seen = 0

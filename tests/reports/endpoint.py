@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ganger.endpoint.server import ReportServer
-from ganger.ports import Reply, WorkerCall
+from ganger.ports.endpoint import Reply, WorkerCall
 from tests.patience import until_soon
 
 TOKEN = "w1.fence-1." + "a" * 40

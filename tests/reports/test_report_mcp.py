@@ -17,7 +17,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from ganger.contracts.worker import VERBS
 from ganger.endpoint.mcp import HANDSHAKE, STATELESS, SUPPORTED
-from ganger.ports import Reply, WorkerCall
+from ganger.ports.endpoint import Reply, WorkerCall
 from tests.reports.endpoint import JOIN, OTHER, TOKEN, Ear, Endpoint, Said, play, request
 
 NEWEST = STATELESS[-1]

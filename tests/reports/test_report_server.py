@@ -12,7 +12,7 @@ import pytest
 
 from ganger.contracts.worker import VERBS
 from ganger.errors import StoreError
-from ganger.ports import Reply, WorkerCall
+from ganger.ports.endpoint import Reply, WorkerCall
 from tests.reports.endpoint import TOKEN, Ear, Endpoint, Said, play, request, until
 
 CARRIERS = ["socket", "http"]

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from ganger.ports import Launch, Room
+from ganger.ports.processes import Launch
+from ganger.ports.sandbox import Room
 from ganger.sandboxes import landlock
 from ganger.sandboxes.choose import SandboxSettings, Walls, candidates, fault_of
 from ganger.sandboxes.trial import TrialOutcome, give, run

@@ -37,7 +37,7 @@ exec REAL $kept "$@" """,
 TRY = """
 import json, os, sys
 from pathlib import Path
-from ganger.ports import Room
+from ganger.ports.sandbox import Room
 from ganger.sandboxes.bubblewrap import Bubblewrap
 from ganger.sandboxes.choose import SandboxSettings
 from ganger.sandboxes.bubblewrap import Options

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from ganger.errors import GangerError
-from ganger.ports import Launch, Room
+from ganger.ports.processes import Launch
+from ganger.ports.sandbox import Room
 from ganger.sandboxes import choose as choosing, landlock
 from ganger.sandboxes.choose import Walls, choose, fault_of
 from ganger.sandboxes.none import NoSandbox

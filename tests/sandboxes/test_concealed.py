@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ganger.app.sandbox import tracked_in
-from ganger.ports import Room
+from ganger.ports.sandbox import Room
 from ganger.sandboxes.concealed import concealed, git_settings, secret_files
 from ganger.sandboxes.trial import give
 from tests.sandboxes.sandboxed import place

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from ganger.ports import Launch, Room
+from ganger.ports.processes import Launch
+from ganger.ports.sandbox import Room
 from ganger.sandboxes import inside
 from ganger.sandboxes.bubblewrap import Bubblewrap
 from ganger.sandboxes.choose import SandboxSettings, _held_in_place
@@ -45,7 +46,7 @@ print(json.dumps([walls.name, [[r.name, r.held, r.detail] for r in probe(walls, 
 LOOKS_AT_ENVIRONMENTS = """
 import os
 from pathlib import Path
-from ganger.ports import Room
+from ganger.ports.sandbox import Room
 from ganger.sandboxes.choose import SandboxSettings, choose
 from ganger.sandboxes.trial import run
 home = Path(os.environ["HOME"])

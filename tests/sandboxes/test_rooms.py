@@ -93,7 +93,7 @@ def test_a_forgotten_folder_goes_and_one_in_use_stays(here: Place, temporary: Pa
 AMONG_OTHERS = """
 import json, os
 from pathlib import Path
-from ganger.ports import Room
+from ganger.ports.sandbox import Room
 from ganger.sandboxes.choose import SandboxSettings, candidates
 from ganger.sandboxes.trial import give, run
 top = Path("/tmp/try")

@@ -65,7 +65,7 @@ def test_an_ordinary_user_behind_landlock_has_memory_of_its_own_too(tmp_path: Pa
     """G05: by a user namespace, of which nothing else is left."""
     code = """
 import pathlib, sys
-from ganger.ports import Room
+from ganger.ports.sandbox import Room
 from ganger.sandboxes.landlock import Landlock
 from ganger.sandboxes.settings import SandboxSettings
 from ganger.sandboxes.trial import run

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ganger.ports import Launch, Room
+from ganger.ports.processes import Launch
+from ganger.ports.sandbox import Room
 from ganger.sandboxes.paths import is_within, only_for_root, open_parts
 from ganger.sandboxes.settings import SandboxSettings
 from ganger.sandboxes.view import Access, View, view

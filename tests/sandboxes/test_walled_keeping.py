@@ -15,7 +15,7 @@ import pytest
 
 from ganger.launchers.launcher import KeptLauncher
 from ganger.local.procfs import has_ended, mark_of, pids, tag_of
-from ganger.ports import Exit, Launch
+from ganger.ports.processes import Exit, Launch
 from tests.patience import Patience
 from tests.sandboxes.sandboxed import KINDS, Place, place
 

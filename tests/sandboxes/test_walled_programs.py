@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ganger.ports import Room
+from ganger.ports.sandbox import Room
 from ganger.sandboxes.process import is_listed
 from tests.sandboxes.sandboxed import KINDS, PATH, PYTHON, STRONGEST, Place, place
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from ganger.contracts.task_result import Write
-from ganger.ports import Launch, Rules
+from ganger.ports.changes import Rules
+from ganger.ports.processes import Launch
 from sim.borrowed import Hands
 from sim.clock import SimClock
 from sim.keeper import Ending, Keeper, SimLauncher

@@ -20,7 +20,7 @@ from mcp.client import Client
 
 from ganger.contracts.worker import VERBS
 from ganger.endpoint.server import ReportServer
-from ganger.ports import Reply, WorkerCall
+from ganger.ports.endpoint import Reply, WorkerCall
 from tests.worker.little_lead import KEY, ROOM, TOKEN
 
 JOIN = "j1." + hmac.new(bytes.fromhex(KEY), b"join", hashlib.sha256).hexdigest()[:40]

@@ -16,7 +16,8 @@ import pytest
 
 from ganger.contracts.task_result import Write
 from ganger.errors import WriteRefused
-from ganger.ports import Change, Place, Rebased, Rules, Taken, Touched
+from ganger.ports.changes import Change, Rules, Touched
+from ganger.ports.repository import Place, Rebased, Taken
 from ganger.workspaces.git.repository import GitRepository, GitSettings
 from ganger.workspaces.rules.artifacts import is_generated
 

@@ -6,7 +6,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from ganger.ports import Place
+from ganger.ports.repository import Place
 from ganger.workspaces.git.repository import GitRepository
 from ganger.workspaces.git.settings import AttemptPlace
 from tests.workspaces.git_projects import Ground, files_in, settings_for, tree_of

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from ganger.ports import Change, Rules, Side, Touched
+from ganger.ports.changes import Change, Rules, Side, Touched
 from ganger.workspaces.git.case_twins import Listing
 from ganger.workspaces.safeguards import ChangeLimits, judge
 

@@ -9,7 +9,8 @@ import pytest
 
 from ganger.contracts.task_result import Write
 from ganger.errors import WriteRefused
-from ganger.ports import Change, Conflict, Rules, Taken
+from ganger.ports.changes import Change, Rules
+from ganger.ports.repository import Conflict, Taken
 from ganger.workspaces.files.tree import Tree
 from ganger.workspaces.rules.writes import WriteRequest, WriteRules, check_changes
 from ganger.workspaces.safeguards import ChangeLimits, require

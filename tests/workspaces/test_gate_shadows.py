@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ganger.ports import Rules
+from ganger.ports.changes import Rules
 from tests.workspaces.judged_change import Entry, MadeChange, codes, link
 
 GATE = "GATE_CHANGED"

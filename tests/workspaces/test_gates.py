@@ -7,7 +7,7 @@ import stat
 
 import pytest
 
-from ganger.ports import Rules
+from ganger.ports.changes import Rules
 from ganger.workspaces.gates.files import GATE_FILES, TEST_FILES
 from ganger.workspaces.gates.gates import Gates, is_test
 from tests.workspaces.judged_change import Entry, MadeChange, codes, link

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ganger.ports import Rules
+from ganger.ports.changes import Rules
 from tests.workspaces.judged_change import MadeChange, codes, link
 
 PROJECT = '[project]\nname = "a"\ndependencies = ["x"]\n'

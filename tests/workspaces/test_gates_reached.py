@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ganger.ports import Rules
+from ganger.ports.changes import Rules
 from ganger.workspaces.gates.gates import Gates, is_expectation, is_test
 from tests.workspaces.judged_change import Entry, MadeChange, codes
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ganger.errors import GangerError
-from ganger.ports import Conflict, Rebased
+from ganger.ports.repository import Conflict, Rebased
 from tests.workspaces.git_projects import Ground, git, ground_at
 
 AT = 1_700_000_123.0

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ganger.errors import GangerError
-from ganger.ports import Conflict, Rebased, Taken
+from ganger.ports.repository import Conflict, Rebased, Taken
 from tests.workspaces.git_projects import Ground, git, ground_at, make_project
 
 

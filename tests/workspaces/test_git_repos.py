@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ganger.ports import Launch, Room
+from ganger.ports.processes import Launch
+from ganger.ports.sandbox import Room
 from ganger.sandboxes.settings import SandboxSettings
 from ganger.sandboxes.view import VISIBLE, View, view
 from ganger.workspaces.git.settings import settings_for

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ganger.errors import DiskFullError, GangerError
-from ganger.ports import Rules
+from ganger.ports.changes import Rules
 from ganger.workspaces.git.git import git_program
 from ganger.workspaces.git.settings import AttemptPlace, RunRefs, ref_part
 from tests.workspaces.git_projects import Ground, git, ground_at, make_project, python, settings_for

@@ -15,7 +15,7 @@ import pytest
 
 from ganger.contracts.task_result import Write
 from ganger.errors import GangerError, WriteRefused
-from ganger.ports import Rules
+from ganger.ports.changes import Rules
 from tests.workspaces.git_projects import Ground, files_in, git, ground_at, make_project, python
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ganger.errors import WriteRefused
-from ganger.ports import Conflict
+from ganger.ports.repository import Conflict
 from tests.workspaces.git_projects import Ground, git, ground_at, make_project, settings_for
 from tests.workspaces.git_traps import TRAPS, Trapper, embedded, filters_and_drivers, hooks, programs_in_config
 

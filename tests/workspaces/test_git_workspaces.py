@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from ganger.errors import GangerError
-from ganger.ports import Place, Rules
+from ganger.ports.changes import Rules
+from ganger.ports.repository import Place
 from ganger.workspaces.files.copying import fill
 from ganger.workspaces.files.removal import Bin, discard
 from ganger.workspaces.git.checkouts import Checkouts, Recipe, Template

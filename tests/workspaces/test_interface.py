@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from ganger.ports import Rules
+from ganger.ports.changes import Rules
 from ganger.workspaces.safeguards import ChangeLimits
 from tests.workspaces.judged_change import Entry, MadeChange, codes, link
 

@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 
 from ganger.core.logs.ci_logs import trim
 from ganger.errors import WriteRefused
-from ganger.ports import Rules
+from ganger.ports.changes import Rules
 from ganger.workspaces.rules.masking import IN_USE, Mask
 from ganger.workspaces.safeguards import ChangeLimits, judge
 from tests.workspaces.git_projects import ground_at

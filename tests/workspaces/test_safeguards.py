@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from ganger.errors import WriteRefused
-from ganger.ports import Rules
+from ganger.ports.changes import Rules
 from ganger.workspaces.rules.protected import DEFAULT_PROTECTED, Protection
 from ganger.workspaces.safeguards import GRAVEST_FIRST, ChangeLimits, covers, judge, require
 from tests.workspaces.judged_change import SUBMODULE, Entry, MadeChange, codes, link

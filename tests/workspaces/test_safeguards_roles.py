@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ganger.ports import Rules
+from ganger.ports.changes import Rules
 from ganger.workspaces.rules.artifacts import is_generated
 from ganger.workspaces.rules.roles import gates_of, paths_of
 from tests.workspaces.judged_change import MadeChange, codes

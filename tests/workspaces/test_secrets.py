@@ -13,7 +13,7 @@ import uuid
 
 import pytest
 
-from ganger.ports import Rules
+from ganger.ports.changes import Rules
 from ganger.workspaces.rules.line_counts import added_lines
 from ganger.workspaces.rules.secrets import FoundSecret, Sample, find_secrets, new_secrets
 from ganger.workspaces.safeguards import ChangeLimits, judge

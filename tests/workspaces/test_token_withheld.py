@@ -11,7 +11,9 @@ from ganger.app.compose import protection_of, verify_environment
 from ganger.app.sandbox import sandbox_settings
 from ganger.config import Project, load_project
 from ganger.core.verify.environment import tool_environment
-from ganger.ports import AttemptContext, Launch, Room
+from ganger.ports.agents import AttemptContext
+from ganger.ports.processes import Launch
+from ganger.ports.sandbox import Room
 from ganger.sandboxes.view import Access, view
 
 TOKEN = "plain-word-opens-it"

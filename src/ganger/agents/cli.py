@@ -23,7 +23,8 @@ from ganger.contracts.task_result import TaskResult
 from ganger.core.signs import Heard, Sign
 from ganger.core.verify.environment import tokens_in, tool_environment
 from ganger.errors import GangerError
-from ganger.ports import AgentHealth, AttemptContext, Capabilities, Launch, Launcher, Reader, Running
+from ganger.ports.agents import AgentHealth, AttemptContext, Capabilities, Reader
+from ganger.ports.processes import Launch, Launcher, Running
 
 _NAMES = uuid.UUID("6f1f2f0e-6a57-4d0c-9a3e-3f1f6f0a9d11")
 

@@ -14,7 +14,8 @@ from ganger.contracts.task_result import TaskResult
 from ganger.core.signs import Heard
 from ganger.core.verify.environment import child_environment
 from ganger.errors import Fault, GangerError, InputError
-from ganger.ports import AgentHealth, AttemptContext, Capabilities, Launch, Launcher, Reader, Running
+from ganger.ports.agents import AgentHealth, AttemptContext, Capabilities, Reader
+from ganger.ports.processes import Launch, Launcher, Running
 
 # The kernel refuses a single argument of 128 KiB or more.
 _LONGEST_ARGUMENT = 128 * 1024 - 1

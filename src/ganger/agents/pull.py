@@ -11,7 +11,8 @@ from ganger.contracts.parser import Parsed, Refused, parse_heal, parse_result
 from ganger.contracts.task_result import TaskResult
 from ganger.core.signs import Heard
 from ganger.errors import GangerError
-from ganger.ports import AgentHealth, AttemptContext, Capabilities, Launch, Launcher, Reader, Running
+from ganger.ports.agents import AgentHealth, AttemptContext, Capabilities, Reader
+from ganger.ports.processes import Launch, Launcher, Running
 
 
 class PullAgent:

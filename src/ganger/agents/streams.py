@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from ganger.core.agent_output.whole_lines import Lines as Lines
 from ganger.core.signs import Heard, Sign
-from ganger.ports import Reader
+from ganger.ports.agents import Reader
 
 _CHUNK = 1024 * 1024
 _HUGE = 1e15

@@ -11,7 +11,7 @@ from typing import cast
 
 from ganger.agents.settings import AgentSettings
 from ganger.errors import Fault, InputError
-from ganger.ports import Agent
+from ganger.ports.agents import Agent
 
 Maker = Callable[[str, AgentSettings, Path, Mapping[str, str]], Agent]
 

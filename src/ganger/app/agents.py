@@ -17,7 +17,7 @@ from ganger.core.model.records import TaskSpec
 from ganger.core.model.workers import PULL
 from ganger.core.signs import Heard, Sign
 from ganger.errors import GangerError
-from ganger.ports import Agent, AgentHealth
+from ganger.ports.agents import Agent, AgentHealth
 
 if TYPE_CHECKING:
     from ganger.engine.resources.run_resources import Stronger

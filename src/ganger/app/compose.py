@@ -71,7 +71,13 @@ from ganger.errors import GangerError, NotFoundError
 from ganger.launchers.launcher import KeptLauncher
 from ganger.local.procfs import boot_id
 from ganger.local.run_folder import RunFolder, named_os_errors, write_private
-from ganger.ports import Agent, Change, Clock, Launcher, Listener, Repository, RoleRules, Rules, Sandbox
+from ganger.ports.agents import Agent
+from ganger.ports.changes import Change, RoleRules, Rules
+from ganger.ports.clock import Clock
+from ganger.ports.processes import Launcher
+from ganger.ports.repository import Repository
+from ganger.ports.sandbox import Sandbox
+from ganger.ports.store import Listener
 from ganger.runners.table import KnownRunners
 from ganger.sandboxes.bubblewrap import Bubblewrap
 from ganger.sandboxes.choose import Walls, keeps_in_place

@@ -13,7 +13,7 @@ from ganger.core.times import stamp
 from ganger.engine.lead_lock import is_led
 from ganger.local.procfs import living_since as start_ticks
 from ganger.local.run_folder import RunFolder
-from ganger.ports import Command
+from ganger.ports.store import Command
 from ganger.stores.sqlite import SqliteStore
 
 WAIT_SEC = 2.0

@@ -20,8 +20,11 @@ from ganger.core.names import repo_place, repo_store
 from ganger.engine.resources.delivery_target import DeliveryTarget
 from ganger.errors import ForgeDenied, GangerError
 from ganger.local.run_folder import RunFolder
-from ganger.ports import Clock, Launcher, Repository, Sandbox
+from ganger.ports.clock import Clock
 from ganger.ports.forge import Forge, Remote
+from ganger.ports.processes import Launcher
+from ganger.ports.repository import Repository
+from ganger.ports.sandbox import Sandbox
 from ganger.workspaces.git.git import Git
 from ganger.workspaces.remotes.addresses import forge_of, remote_address
 from ganger.workspaces.remotes.remote import PASSED_ON, GitRemote, RemoteSettings

@@ -12,7 +12,7 @@ from ganger.cli.shell.main import printable
 from ganger.cli.shell.options import json_option, open_project, print_json, project_option
 
 if TYPE_CHECKING:
-    from ganger.ports import Agent, AgentHealth
+    from ganger.ports.agents import Agent, AgentHealth
 
 
 @dataclass(frozen=True, slots=True)

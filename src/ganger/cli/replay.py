@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ganger.contracts.parser import Parsed, Refused
     from ganger.core.replay import Amend, Extract, Log
     from ganger.local.run_folder import RunFolder
-    from ganger.ports import Agent
+    from ganger.ports.agents import Agent
 
 
 @click.command("replay")

@@ -17,7 +17,7 @@ from ganger.endpoint.admission import looks_like_token
 from ganger.endpoint.http1 import HttpAnswer, RequestHead
 from ganger.endpoint.mcp_tools import INSTRUCTIONS, tools
 from ganger.endpoint.refusals import RequestRefused
-from ganger.ports import Reply, WorkerCall
+from ganger.ports.endpoint import Reply, WorkerCall
 
 HANDSHAKE = ("2025-03-26", "2025-06-18", "2025-11-25")
 STATELESS = ("2026-07-28",)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ganger.ports import Reply
+from ganger.ports.endpoint import Reply
 
 _RETRY_SEC = 1
 

@@ -20,7 +20,7 @@ from ganger.endpoint.http1 import HttpAnswer, RequestHead
 from ganger.endpoint.mcp import Mcp
 from ganger.endpoint.refusals import RequestRefused, bad_request, lead_busy, too_often
 from ganger.errors import GangerError
-from ganger.ports import Handler, Reply, WorkerCall
+from ganger.ports.endpoint import Handler, Reply, WorkerCall
 
 # These requests only wait: nothing is lost if the client has gone.
 _WAITING = frozenset({"next", "messages"})

@@ -18,7 +18,7 @@ from ganger.engine.stop_guard import StopGuard
 from ganger.engine.verification.checks import WhyRed, seconds, step_records
 from ganger.engine.verification.steps import Verdict
 from ganger.errors import WriteRefused
-from ganger.ports import RoleRules, Rules
+from ganger.ports.changes import RoleRules, Rules
 
 _MOST_NAMED = 40
 _HALTING = frozenset({"SECRET_FOUND", "INTERFACE_BROKEN"})

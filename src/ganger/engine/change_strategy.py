@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 
 from ganger.contracts.task_result import TaskResult
 from ganger.core.model.records import Ended
-from ganger.ports import Room
+from ganger.ports.sandbox import Room
 
 # `whole`: as it was left. `there`: the folder is new and holds the change. `aside`: it is new, and the change
 # does not fit. `undone`: the folder was restored to its state before the change.

@@ -24,7 +24,8 @@ from ganger.core.state.apply import apply
 from ganger.core.state.snapshot import decode_state, encode_state
 from ganger.core.times import stamp
 from ganger.core.vocabulary import TaskStatus
-from ganger.ports import Clock, Entry, Listener, Store
+from ganger.ports.clock import Clock
+from ganger.ports.store import Entry, Listener, Store
 
 _MENTIONED_WITHIN_SEC = 0.05
 # A snapshot costs time in proportion to the tasks, so it waits until enough events make it worthwhile.

@@ -60,7 +60,7 @@ from ganger.engine.stop_guard import StopGuard
 from ganger.engine.workers.file_protocol import sweep_desks
 from ganger.engine.workers.gateway import WorkerGateway
 from ganger.errors import GangerError, LeadLost
-from ganger.ports import Command, Entry
+from ganger.ports.store import Command, Entry
 
 # A longer wait is split, so that a changed clock is noticed.
 _LONGEST_WAIT_SEC = 30.0

@@ -20,7 +20,7 @@ from pathlib import Path
 from ganger.errors import GangerError, RunLockedError, StoreError
 from ganger.local.procfs import boot_id, living_since, machine_name
 from ganger.local.run_folder import RunFolder, named_os_errors
-from ganger.ports import Owner, Store
+from ganger.ports.store import Owner, Store
 
 LEASE_SEC = 15.0
 RENEW_SEC = 4.0

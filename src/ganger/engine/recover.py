@@ -16,7 +16,8 @@ from ganger.core.state.allowed import open_round
 from ganger.engine.delivery.reviews.reviewing_agent import MOST_REVIEWS
 from ganger.engine.journal import Journal
 from ganger.local.run_folder import RunFolder, named_os_errors
-from ganger.ports import Launcher, Workspace
+from ganger.ports.processes import Launcher
+from ganger.ports.workspace import Workspace
 
 
 async def recover(

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Collection
 from typing import TypeVar
 
 from ganger.core.model.run_state import RunState
-from ganger.ports import Facts, Launch, Launcher, Running
+from ganger.ports.processes import Facts, Launch, Launcher, Running
 
 _GRACE_SEC = 2.0
 _LOOK_SEC = 0.2

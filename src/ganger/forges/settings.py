@@ -10,7 +10,7 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from ganger.errors import ForgeError
-from ganger.ports import Clock
+from ganger.ports.clock import Clock
 
 
 class RealClock:

@@ -22,7 +22,7 @@ from ganger.launchers.paths import House, is_held
 from ganger.launchers.processes.facts import tree_facts
 from ganger.launchers.processes.spawn import FREE_SOME_SPACE
 from ganger.local.procfs import kill_where, mark_of, start_ticks
-from ganger.ports import Exit, Facts, Launch, Running
+from ganger.ports.processes import Exit, Facts, Launch, Running
 
 _TRIES = 5
 _BYE_WITHIN_SEC = 2.0

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from ganger.launchers.messages import Garbage, Message, exit_message, exit_of, line, message, number, part, text
 from ganger.local.atomic import sync_folder
-from ganger.ports import Exit
+from ganger.ports.processes import Exit
 
 LOST = Exit(None, None, timed_out=False, duration_sec=0.0, started=True, error="", lost=True)
 

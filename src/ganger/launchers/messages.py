@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
 
-from ganger.ports import Exit, Launch
+from ganger.ports.processes import Exit, Launch
 
 # A keeper's greeting names its newer requests, so that a lead does not send them to an older keeper.
 PROTOCOL = 1

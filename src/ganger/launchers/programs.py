@@ -16,7 +16,7 @@ from ganger.launchers.processes.adoption import adopted, kill_child
 from ganger.launchers.processes.spawn import FREE_SOME_SPACE, is_disk_full, open_log, spawn, start_error
 from ganger.launchers.processes.tree import NEVER, ProcessTree
 from ganger.local.procfs import boot_id, kill_where, mark_of, stat_fields, tag_of
-from ganger.ports import Exit, Launch
+from ganger.ports.processes import Exit, Launch
 
 _WATCH_SEC = 0.25
 _FIRST_TAG = 1 << 62

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ganger.ports import Launch, Room
+from ganger.ports.processes import Launch
+from ganger.ports.sandbox import Room
 from ganger.sandboxes import filters, machine, process
 from ganger.sandboxes.inside import BOOT, PYTHON_FLAGS
 from ganger.sandboxes.paths import SYSTEM, only_for_root

@@ -12,7 +12,7 @@ from pathlib import Path
 from ganger.errors import GangerError
 from ganger.local.atomic import put_file
 from ganger.local.procfs import boot_id
-from ganger.ports import Room
+from ganger.ports.sandbox import Room
 from ganger.sandboxes import landlock
 from ganger.sandboxes.bubblewrap import Bubblewrap, Options, find_bwrap
 from ganger.sandboxes.landlock import Landlock

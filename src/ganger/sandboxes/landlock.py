@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from ganger.ports import Launch, Room
+from ganger.ports.processes import Launch
+from ganger.ports.sandbox import Room
 from ganger.sandboxes import filters, process
 from ganger.sandboxes.inside import BOOT, PYTHON_FLAGS, ROOMS
 from ganger.sandboxes.kernel import landlock_version

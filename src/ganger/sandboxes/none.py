@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ganger.ports import Launch, Room
+from ganger.ports.processes import Launch
+from ganger.ports.sandbox import Room
 from ganger.sandboxes.settings import SandboxSettings
 
 

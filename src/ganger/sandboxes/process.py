@@ -8,7 +8,8 @@ import resource
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from ganger.ports import Launch, Room
+from ganger.ports.processes import Launch
+from ganger.ports.sandbox import Room
 from ganger.sandboxes.paths import TEMPORARY, is_within
 from ganger.sandboxes.settings import SandboxSettings
 

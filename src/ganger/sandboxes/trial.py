@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ganger.local.scratch import scratch_folder
-from ganger.ports import Launch, Room, Sandbox
+from ganger.ports.processes import Launch
+from ganger.ports.sandbox import Room, Sandbox
 from ganger.sandboxes.paths import temporary_folder
 
 _PATIENCE_SEC = 60.0

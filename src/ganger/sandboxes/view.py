@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from ganger.ports import Launch, Room
+from ganger.ports.processes import Launch
+from ganger.ports.sandbox import Room
 from ganger.sandboxes.concealed import concealed, git_settings
 from ganger.sandboxes.paths import CREDENTIALS, SYSTEM, TEMPORARY, depth, is_within, standing_system
 from ganger.sandboxes.settings import SandboxSettings

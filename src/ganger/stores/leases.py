@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ganger.core import events as ev
 from ganger.errors import LeadLost, RunLockedError, StaleToken
-from ganger.ports import Entry, Owner
+from ganger.ports.store import Entry, Owner
 
 # Events that report on an attempt: written only with that attempt's token.
 REPORTS: frozenset[type] = frozenset(typing.get_args(ev.AttemptEvent))

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from ganger.core.events import AttemptStarted, Event, Recorded, decode, encode, type_name
 from ganger.errors import StoreError
-from ganger.ports import Command, Entry, Owner
+from ganger.ports.store import Command, Entry, Owner
 from ganger.stores.database import (
     BUSY_MS,
     OLDEST_SQLITE,

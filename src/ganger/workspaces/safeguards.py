@@ -11,7 +11,7 @@ from functools import cached_property
 from ganger.core.masking import NOTHING, Masker
 from ganger.core.path_patterns import part_match, path_match
 from ganger.errors import WriteRefused
-from ganger.ports import Change, Rules, Side, Touched
+from ganger.ports.changes import Change, Rules, Side, Touched
 from ganger.workspaces.files.tree import Tree, parents_of
 from ganger.workspaces.gates.gates import Gates
 from ganger.workspaces.git.case_twins import base_twins

@@ -14,7 +14,8 @@ from ganger.agents.settings import AgentSettings
 from ganger.agents.sign_lines import decode
 from ganger.core.signs import Heard, Sign
 from ganger.errors import Fault, InputError
-from ganger.ports import AttemptContext, Capabilities, Launch
+from ganger.ports.agents import AttemptContext, Capabilities
+from ganger.ports.processes import Launch
 
 
 class AcpAgent(CliAgent):

@@ -31,7 +31,7 @@ from ganger.core.signs import (
     ToolEnded,
     ToolStarted,
 )
-from ganger.ports import AttemptContext, Capabilities
+from ganger.ports.agents import AttemptContext, Capabilities
 
 # All tools, allowed by name where its own switch does not work: it refuses that switch to root.
 _ALL_TOOLS = "Bash,Edit,Write,NotebookEdit,WebFetch,WebSearch,Skill"

@@ -28,7 +28,8 @@ from ganger.core.signs import (
     ToolEnded,
     ToolStarted,
 )
-from ganger.ports import AttemptContext, Capabilities, Launch
+from ganger.ports.agents import AttemptContext, Capabilities
+from ganger.ports.processes import Launch
 
 _ANSWER_FILE = ".codex/answer.schema.json"
 # The context size of every model it was tried with; only its own files say so.

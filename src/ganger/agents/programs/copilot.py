@@ -34,7 +34,7 @@ from ganger.core.signs import (
     ToolStarted,
 )
 from ganger.core.verify.environment import tool_environment
-from ganger.ports import AgentHealth, AttemptContext, Capabilities, Reader
+from ganger.ports.agents import AgentHealth, AttemptContext, Capabilities, Reader
 
 _KEY = "COPILOT_PROVIDER_API_KEY"
 _BEARER = "COPILOT_PROVIDER_BEARER_TOKEN"

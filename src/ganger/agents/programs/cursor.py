@@ -31,7 +31,7 @@ from ganger.core.signs import (
     ToolStarted,
 )
 from ganger.errors import Fault, InputError
-from ganger.ports import AttemptContext, Capabilities
+from ganger.ports.agents import AttemptContext, Capabilities
 
 _SHORT = 200
 _MOST_LINES = 40

@@ -34,7 +34,7 @@ from ganger.core.signs import (
 )
 from ganger.core.verify.environment import tokens_in
 from ganger.errors import Fault, InputError
-from ganger.ports import AttemptContext, Capabilities
+from ganger.ports.agents import AttemptContext, Capabilities
 
 CONFIG = "OPENCODE_CONFIG_CONTENT"
 # It sets this for itself and the commands it runs.

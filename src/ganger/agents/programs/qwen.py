@@ -31,7 +31,7 @@ from ganger.core.signs import (
     ToolEnded,
     ToolStarted,
 )
-from ganger.ports import AttemptContext, Capabilities, Reader
+from ganger.ports.agents import AttemptContext, Capabilities, Reader
 
 _KEY = "OPENAI_API_KEY"
 _URL = "OPENAI_BASE_URL"

@@ -14,7 +14,7 @@ from ganger.agents.command import words_of
 from ganger.agents.settings import AgentSettings, TerminalSettings
 from ganger.agents.sign_lines import SignReader
 from ganger.errors import Fault, InputError
-from ganger.ports import AgentHealth, AttemptContext, Capabilities, Reader
+from ganger.ports.agents import AgentHealth, AttemptContext, Capabilities, Reader
 
 
 class PtyAgent(CliAgent):

@@ -14,7 +14,7 @@ from ganger.agents.sign_lines import SignReader
 from ganger.agents.streams import hear
 from ganger.core.signs import Heard
 from ganger.errors import Fault, InputError
-from ganger.ports import AgentHealth, Reader
+from ganger.ports.agents import AgentHealth, Reader
 
 
 class ScriptedAgent(CommandAgent):

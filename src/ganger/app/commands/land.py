@@ -25,7 +25,7 @@ from ganger.engine.verification.checks import why_red
 from ganger.errors import GangerError, NotFoundError
 from ganger.launchers.launcher import KeptLauncher
 from ganger.local.run_folder import RunFolder
-from ganger.ports import Entry
+from ganger.ports.store import Entry
 from ganger.stores.sqlite import SqliteStore
 from ganger.workspaces.git.landing import Landing, LandingPlan
 

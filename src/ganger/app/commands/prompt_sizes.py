@@ -17,7 +17,7 @@ from ganger.engine.prompts.assemble import Advice, CiNote, ci_text, edits_files,
 from ganger.engine.verification.checks import commands_of
 from ganger.engine.workers.handoff import handoff_of
 from ganger.errors import GangerError
-from ganger.ports import RoleRules
+from ganger.ports.changes import RoleRules
 from ganger.views.planned.prompts import PromptSize, PromptSizes, weighed
 from ganger.workspaces.direct.workspace import DirectWorkspace
 from ganger.workspaces.rules.protected import Protection

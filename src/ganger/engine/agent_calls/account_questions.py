@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ganger.core.times import stamp
-from ganger.ports import Agent
+from ganger.ports.agents import Agent
 from ganger.ports.keys import Keyed
 
 

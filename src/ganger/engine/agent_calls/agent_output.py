@@ -19,7 +19,8 @@ from ganger.engine.attempt_context import RunningAttempt
 from ganger.engine.resources.live_attempts import LiveAttempt
 from ganger.engine.resources.run_resources import one_line
 from ganger.errors import GangerError
-from ganger.ports import Agent, Exit, Running
+from ganger.ports.agents import Agent
+from ganger.ports.processes import Exit, Running
 
 _ASIDE_BYTES = 4 * 1024 * 1024
 _WITHIN_SEC = 120.0

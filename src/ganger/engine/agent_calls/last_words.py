@@ -16,7 +16,8 @@ from ganger.engine.attempt_context import Failed, RunningAttempt
 from ganger.engine.change_strategy import ChangeStrategy
 from ganger.engine.verification.lacking import hint_at, is_hidden, plain_launch
 from ganger.local.run_folder import open_log
-from ganger.ports import Agent, Room
+from ganger.ports.agents import Agent
+from ganger.ports.sandbox import Room
 
 
 def explain_end(

@@ -9,7 +9,9 @@ from pathlib import Path
 
 from ganger.engine.resources.run_resources import RunResources
 from ganger.errors import GangerError
-from ganger.ports import Agent, AttemptContext, Launch, Room
+from ganger.ports.agents import Agent, AttemptContext
+from ganger.ports.processes import Launch
+from ganger.ports.sandbox import Room
 from ganger.ports.sessions import Mending
 
 REPORT = "GANGER_REPORT"

@@ -17,7 +17,9 @@ from ganger.core.failures.agent_errors import LONGEST_RETRYING_SEC, LONGEST_WAIT
 from ganger.core.signs import Heard, Limited, Retrying, Sign
 from ganger.engine.resources.run_resources import one_line
 from ganger.errors import GangerError
-from ganger.ports import Clock, Exit, Reader, Running
+from ganger.ports.agents import Reader
+from ganger.ports.clock import Clock
+from ganger.ports.processes import Exit, Running
 
 _PACE_SEC = 0.25
 _TOLD_EVERY_SEC = 30.0

@@ -48,7 +48,7 @@ from ganger.engine.prompts.assemble import FORMAT_REMINDER
 from ganger.engine.resources.run_resources import one_line
 from ganger.engine.stop_guard import Stopped
 from ganger.errors import GangerError, MachineRefused, RollbackFailed
-from ganger.ports import Agent
+from ganger.ports.agents import Agent
 
 _PARSE_ASIDE_BYTES = 4 * 1024 * 1024
 _MOST_LOSSES = 5

@@ -31,7 +31,8 @@ from ganger.engine.workers.handoff import ci_note, handoff_of
 from ganger.engine.workers.protocol import gone
 from ganger.errors import GangerError, InputError
 from ganger.local.run_folder import named_os_errors, write_private
-from ganger.ports import Agent, AttemptContext, Exit, Launch
+from ganger.ports.agents import Agent, AttemptContext
+from ganger.ports.processes import Exit, Launch
 
 # What programs generate is not a file of the project.
 _LEFT_ALONE = frozenset({".git", ".ganger", ".venv", "venv", "node_modules"})

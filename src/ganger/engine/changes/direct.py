@@ -30,7 +30,8 @@ from ganger.engine.verification.proof import Proof
 from ganger.engine.verification.steps import Verdict, VerificationLost
 from ganger.errors import RollbackFailed, WriteRefused
 from ganger.local.scratch import prefix
-from ganger.ports import Change, Room
+from ganger.ports.changes import Change
+from ganger.ports.sandbox import Room
 
 
 class DirectChanges:

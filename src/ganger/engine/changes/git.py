@@ -36,7 +36,9 @@ from ganger.engine.verification.commit_census import Candidate
 from ganger.engine.verification.proof import check_folder
 from ganger.engine.verification.steps import Verdict, VerificationLost
 from ganger.errors import NotFoundError, WriteRefused
-from ganger.ports import Conflict, Rebased, Room, Touched
+from ganger.ports.changes import Touched
+from ganger.ports.repository import Conflict, Rebased
+from ganger.ports.sandbox import Room
 
 _MOST_CONTENDED = 50
 

@@ -10,7 +10,9 @@ from pathlib import Path
 
 from ganger.core.model.run_state import RunState
 from ganger.core.vocabulary import TaskStatus
-from ganger.ports import Change, Fixed, Mark, Restored, Rules, Watch
+from ganger.ports.changes import Change, Rules
+from ganger.ports.fixed import Fixed, Mark
+from ganger.ports.workspace import Restored, Watch
 
 
 @dataclass(frozen=True, slots=True)

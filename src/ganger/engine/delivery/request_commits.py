@@ -11,7 +11,7 @@ from ganger.engine.attempt_context import RunningAttempt
 from ganger.engine.merging.commit_messages import join_message
 from ganger.engine.merging.push_queue import PushFailed, PushQueue
 from ganger.engine.merging.straightening import placed
-from ganger.ports import Conflict, Rebased
+from ganger.ports.repository import Conflict, Rebased
 
 Published = tuple[str, str, str]
 

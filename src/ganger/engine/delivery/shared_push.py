@@ -32,8 +32,8 @@ from ganger.engine.merging.set_back import SetBack
 from ganger.engine.merging.straightening import Straightening
 from ganger.engine.resources.run_resources import one_line
 from ganger.errors import GangerError
-from ganger.ports import Conflict
 from ganger.ports.forge import Behind, PushOutcome, Rejected
+from ganger.ports.repository import Conflict
 
 _MOST_JOINS = 5
 _LOOK_SEC = 1.0

@@ -43,7 +43,10 @@ from ganger.engine.resources.run_resources import RunResources, one_line
 from ganger.engine.stop_guard import StopGuard, Stopped
 from ganger.errors import GangerError, RollbackFailed, WriteRefused
 from ganger.local.run_folder import named_os_errors, write_private
-from ganger.ports import Agent, AttemptContext, Exit, Room, Rules, Running
+from ganger.ports.agents import Agent, AttemptContext
+from ganger.ports.changes import Rules
+from ganger.ports.processes import Exit, Running
+from ganger.ports.sandbox import Room
 
 _HEALER = "healer"
 _LOOK_EVERY_SEC = 0.5

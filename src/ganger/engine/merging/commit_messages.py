@@ -10,7 +10,7 @@ from ganger.core.delivery.public_text import quoted, uncalling, unmarked, unsile
 from ganger.core.model.run_state import RunState
 from ganger.core.model.workers import Checkpoint
 from ganger.engine.resources.run_resources import one_line
-from ganger.ports import Touched
+from ganger.ports.changes import Touched
 
 _SUBJECT = 72
 _MOST_LISTED = 200

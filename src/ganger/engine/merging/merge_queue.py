@@ -31,7 +31,8 @@ from ganger.engine.verification.commit_census import Candidate, Censuses
 from ganger.engine.verification.proof import check_folder
 from ganger.engine.verification.steps import Verdict, VerificationLost
 from ganger.errors import GangerError
-from ganger.ports import Conflict, RoleRules
+from ganger.ports.changes import RoleRules
+from ganger.ports.repository import Conflict
 
 # A task that is stopped on its way to the barrier never arrives.
 _LOOK_SEC = 0.5

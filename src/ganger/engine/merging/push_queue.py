@@ -23,8 +23,8 @@ from ganger.engine.resources.delivery_target import DeliveryTarget
 from ganger.engine.resources.run_resources import RunResources, one_line
 from ganger.engine.stop_guard import StopGuard
 from ganger.errors import ForgeError, ForgeUnreachable, GangerError
-from ganger.ports import Repository
 from ganger.ports.forge import PushOutcome, Rejected, Sent
+from ganger.ports.repository import Repository
 
 T = TypeVar("T")
 _LOOK_SEC = 0.2

@@ -15,7 +15,7 @@ from ganger.core.vocabulary import FailureClass
 from ganger.engine.attempt_context import Failed, RunningAttempt
 from ganger.engine.merging.commit_messages import revert_message
 from ganger.engine.merging.merge_queue import MergeQueue
-from ganger.ports import Conflict
+from ganger.ports.repository import Conflict
 
 
 class Reverting:

@@ -16,7 +16,7 @@ from ganger.core.model.task_state import TaskState
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.merging.push_queue import PushQueue
 from ganger.errors import ForgeError, GangerError
-from ganger.ports import Conflict
+from ganger.ports.repository import Conflict
 
 
 class SetBack:

@@ -12,7 +12,7 @@ from ganger.core import events as ev
 from ganger.core.times import unix_time
 from ganger.engine.merging.commit_messages import join_message
 from ganger.engine.merging.push_queue import PushQueue
-from ganger.ports import Conflict, Rebased, Repository
+from ganger.ports.repository import Conflict, Rebased, Repository
 
 _MOST_COMMITS = 100_000
 

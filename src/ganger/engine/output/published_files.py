@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ganger.local.run_folder import RunFolder
-from ganger.ports import Clock
+from ganger.ports.clock import Clock
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -9,7 +9,7 @@ from ganger.core.model.run_state import RunState
 from ganger.core.state.projection import StateText
 from ganger.engine.output.published_files import ShownFiles, show
 from ganger.local.run_folder import RunFolder, clear_way, replace_file
-from ganger.ports import Clock
+from ganger.ports.clock import Clock
 
 _AT_MOST_SEC = 1.0
 _SHARE = 20

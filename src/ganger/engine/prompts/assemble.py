@@ -13,7 +13,7 @@ from ganger.core.model.workers import Checkpoint
 from ganger.core.prompts.parts import SPAWN_BOUND, Part, Piece, fitted, joined
 from ganger.core.prompts.tokens import clipped, estimate
 from ganger.engine.change_strategy import FoundWork
-from ganger.ports import Capabilities
+from ganger.ports.agents import Capabilities
 
 # The closing line comes before the opening one and neither is at a line's edge: an echoed prompt is not an answer.
 _CONTRACT = """## How to answer

@@ -11,7 +11,7 @@ from typing import Protocol
 from ganger.core.events.worker import WorkerBeat
 from ganger.core.scheduling.health import HealthWatch
 from ganger.core.signs import Heard
-from ganger.ports import Exit, Facts, Running
+from ganger.ports.processes import Exit, Facts, Running
 
 # Shares of the requested time between two heartbeats: sooner is not a second one, later ends the regular rhythm.
 _TOO_SOON, _TOO_LATE = 0.3, 2.5

@@ -22,19 +22,16 @@ from ganger.engine.resources.live_attempts import FolderActivity, LiveAttempts
 from ganger.engine.resources.worker_tokens import WorkerTokens
 from ganger.engine.verification.checks import Checks
 from ganger.local.run_folder import RunFolder
-from ganger.ports import (
-    Agent,
-    Clock,
-    Copies,
-    Endpoint,
-    Fixed,
-    Launcher,
-    Repository,
-    RoleRules,
-    Sandbox,
-    Watch,
-    Workspace,
-)
+from ganger.ports.agents import Agent
+from ganger.ports.changes import RoleRules
+from ganger.ports.clock import Clock
+from ganger.ports.copies import Copies
+from ganger.ports.endpoint import Endpoint
+from ganger.ports.fixed import Fixed
+from ganger.ports.processes import Launcher
+from ganger.ports.repository import Repository
+from ganger.ports.sandbox import Sandbox
+from ganger.ports.workspace import Watch, Workspace
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,8 +41,10 @@ from ganger.engine.verification.steps import (
     output_of,
     run_steps,
 )
-from ganger.ports import Clock, Launch, Room, Sandbox
+from ganger.ports.clock import Clock
+from ganger.ports.processes import Launch
 from ganger.ports.runners import Runners
+from ganger.ports.sandbox import Room, Sandbox
 
 _TRIES = 3
 _MOST_NAMED = 20

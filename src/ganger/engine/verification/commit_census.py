@@ -11,7 +11,7 @@ from pathlib import Path
 from ganger.engine.stop_guard import StopGuard
 from ganger.engine.verification.checks import Checks
 from ganger.engine.verification.proof import CensusFiles, Copied, ProfileCensus, Proof, check_folder, tells_anything
-from ganger.ports import Repository
+from ganger.ports.repository import Repository
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from ganger.engine.stop_guard import StopGuard
 from ganger.engine.verification.checks import Checks
 from ganger.engine.verification.proof import CensusFiles, Copied, ProfileCensus, Proof, check_folder, tells_anything
 from ganger.local.run_folder import named_os_errors
-from ganger.ports import Copies
+from ganger.ports.copies import Copies
 
 Originals = Mapping[str, bytes | None]
 

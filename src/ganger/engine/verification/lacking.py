@@ -19,7 +19,8 @@ from ganger.core.verify.lacks import SIGNAL, Lack
 from ganger.engine.verification.proof import Proof
 from ganger.engine.verification.steps import StepResult, Verdict, note_in
 from ganger.local.run_folder import open_log
-from ganger.ports import Launch, Room, Sandbox
+from ganger.ports.processes import Launch
+from ganger.ports.sandbox import Room, Sandbox
 
 if TYPE_CHECKING:
     from ganger.engine.verification.checks import Checks

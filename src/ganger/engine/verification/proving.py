@@ -32,7 +32,7 @@ from ganger.engine.verification.proof import (
     write_planted,
 )
 from ganger.engine.verification.steps import Verdict, VerificationLost, launch_of, size_of_log, write_line
-from ganger.ports import Exit
+from ganger.ports.processes import Exit
 from ganger.ports.runners import CheckedChange, Planting, RunnerCall
 
 if TYPE_CHECKING:

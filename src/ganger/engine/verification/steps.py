@@ -20,7 +20,7 @@ from ganger.core.vocabulary import Tier
 from ganger.engine.verification.proof import ProfileCensus, ReportedRun
 from ganger.errors import DiskFullError, GangerError
 from ganger.local.run_folder import named_os_errors, open_log
-from ganger.ports import Exit, Launch, Launcher
+from ganger.ports.processes import Exit, Launch, Launcher
 from ganger.ports.runners import RunnerCall
 
 Outcome = Literal["passed", "failed", "timed_out", "refused", "not_started", "skipped"]

@@ -21,7 +21,7 @@ from ganger.engine.resources.run_resources import RunResources
 from ganger.engine.resources.worker_tokens import WorkerTokens
 from ganger.engine.workers.briefs import sections
 from ganger.engine.workers.protocol import gone
-from ganger.ports import Reply
+from ganger.ports.endpoint import Reply
 
 _MOST_WAITING = 1_000
 _READY_WITHIN_SEC = 60.0

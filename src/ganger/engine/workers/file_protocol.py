@@ -37,7 +37,7 @@ from ganger.engine.workers.protocol import WorkerProtocol
 from ganger.errors import GangerError
 from ganger.local.atomic import put_file
 from ganger.local.run_folder import named_os_errors
-from ganger.ports import Reply, WorkerCall
+from ganger.ports.endpoint import Reply, WorkerCall
 
 SPOOL, REFUSED = "spool", "refused"
 _KIB, _MIB = 1024, 1024 * 1024

@@ -14,7 +14,8 @@ from ganger.engine.workers.claims import Claim, ClaimQueue
 from ganger.engine.workers.file_protocol import DeskFiles
 from ganger.engine.workers.monitor import WorkerMonitor
 from ganger.engine.workers.protocol import WorkerProtocol, gone
-from ganger.ports import Exit, Reply
+from ganger.ports.endpoint import Reply
+from ganger.ports.processes import Exit
 
 _TURNS, _TURN_SEC = 10, 0.01
 

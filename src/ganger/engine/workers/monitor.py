@@ -19,7 +19,7 @@ from ganger.engine.resources.live_attempts import LiveAttempt, LiveAttempts
 from ganger.engine.resources.run_resources import RunResources, one_line
 from ganger.engine.stop_guard import StopGuard
 from ganger.engine.workers.protocol import TOLD_AT_MOST_EVERY_SEC, gone
-from ganger.ports import Facts
+from ganger.ports.processes import Facts
 
 # A tenth of one processor is work; less means a waiting program.
 _WORKS_SHARE = 0.1

@@ -34,7 +34,8 @@ from ganger.engine.workers.briefs import section_of, sections
 from ganger.engine.workers.file_inbox import told
 from ganger.errors import GangerError, StaleToken
 from ganger.local.run_folder import replace_file
-from ganger.ports import Exit, Reply, WorkerCall
+from ganger.ports.endpoint import Reply, WorkerCall
+from ganger.ports.processes import Exit
 
 _TOLD_EVERY_SEC = 60.0
 TOLD_AT_MOST_EVERY_SEC = 5.0

@@ -16,8 +16,10 @@ from ganger.core.delivery.forge_reviews import Review
 from ganger.core.model.ci import TIMED_OUT, JobFact, RunFact, Word
 from ganger.errors import ForgeError
 from ganger.forges.command.record import SHORT, JobRecord, Records, RunRecord, inode_of, log_name
-from ganger.ports import Exit, Launch, Launcher, Repository, Room, Sandbox
 from ganger.ports.forge import Greeting, MergeAnswer, MergeRules, NewRequest, QueueLook, Request
+from ganger.ports.processes import Exit, Launch, Launcher
+from ganger.ports.repository import Repository
+from ganger.ports.sandbox import Room, Sandbox
 
 SKIPPED_CODE = 77
 _MOST_TRIES = 5

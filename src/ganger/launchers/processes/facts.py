@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 
 from ganger.local.procfs import read, start_ticks, stat_fields
-from ganger.ports import Facts
+from ganger.ports.processes import Facts
 
 _MOST, _MOST_THREADS = 2000, 64
 _TICKS = os.sysconf("SC_CLK_TCK")

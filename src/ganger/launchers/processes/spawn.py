@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ganger.errors import NOT_A_PROGRAM, NOT_EXECUTABLE, DiskFullError
 from ganger.local.procfs import ATTEMPT_MARK
-from ganger.ports import Launch
+from ganger.ports.processes import Launch
 
 FREE_SOME_SPACE = "Free some space, then run again."
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ganger.launchers.ledger import EndRecord
 from ganger.local.procfs import group_lives, start_ticks
-from ganger.ports import Exit, Launch
+from ganger.ports.processes import Exit, Launch
 
 if TYPE_CHECKING:
     from ganger.launchers.messages import KeeperClient

@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from ganger.ports import Room
+from ganger.ports.sandbox import Room
 from ganger.sandboxes import machine
 from ganger.sandboxes.bubblewrap import Bubblewrap
 from ganger.sandboxes.choose import Walls

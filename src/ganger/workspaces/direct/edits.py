@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ganger.errors import WriteRefused
-from ganger.ports import Side, Touched
+from ganger.ports.changes import Side, Touched
 from ganger.workspaces.files.content_store import ContentStore
 from ganger.workspaces.files.snapshot import DIGEST_LENGTH, FileEntry, Snapshot, read_through, still
 from ganger.workspaces.files.tree import Draft, Tree, parents_of, sha256_of

@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 
 from ganger.errors import GangerError, RollbackFailed, WriteRefused
-from ganger.ports import FixedChange
+from ganger.ports.fixed import FixedChange
 from ganger.workspaces.direct.edits import FolderEdits, compare, save_edit
 from ganger.workspaces.direct.undo import Undo
 from ganger.workspaces.direct.watch import FolderMark

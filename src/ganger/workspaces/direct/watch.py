@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from ganger.errors import NotFoundError
-from ganger.ports import Change, Restored, Rules, Touched
+from ganger.ports.changes import Change, Rules, Touched
+from ganger.ports.workspace import Restored
 from ganger.workspaces.direct.edits import FolderEdits, compare, save_edit
 from ganger.workspaces.direct.undo import Undo
 from ganger.workspaces.files.baseline import Baseline

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from ganger.contracts.task_result import Write
 from ganger.errors import Fault, GangerError, InputError, RollbackFailed, WriteRefused
-from ganger.ports import Change, Changes, Rules
+from ganger.ports.changes import Change, Rules
+from ganger.ports.workspace import Changes
 from ganger.workspaces.direct.backup import load_backup
 from ganger.workspaces.direct.write import (
     Applied,

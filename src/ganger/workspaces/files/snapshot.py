@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ganger.errors import WriteRefused
-from ganger.ports import Side
+from ganger.ports.changes import Side
 from ganger.workspaces.files.tree_links import TreeLinks
 from ganger.workspaces.refusals import failure_for
 

@@ -9,7 +9,7 @@ import stat
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 
-from ganger.ports import Change, Side, Touched
+from ganger.ports.changes import Change, Side, Touched
 from ganger.workspaces.gates.commands import read_orders
 from ganger.workspaces.gates.files import (
     DOCUMENT,

@@ -7,7 +7,7 @@ import posixpath
 import re
 from collections.abc import Collection, Iterator
 
-from ganger.ports import Change
+from ganger.ports.changes import Change
 from ganger.workspaces.gates.files import MODULE_ENDS, TEST_FOLDERS
 from ganger.workspaces.rules.line_counts import listed
 

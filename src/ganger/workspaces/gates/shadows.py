@@ -13,7 +13,7 @@ import stat
 import tomllib
 from collections.abc import Callable, Collection, Iterator
 
-from ganger.ports import Change, Touched
+from ganger.ports.changes import Change, Touched
 from ganger.workspaces.files.tree import parents_of
 from ganger.workspaces.gates.commands import is_known_program
 from ganger.workspaces.gates.files import TEST_FOLDERS

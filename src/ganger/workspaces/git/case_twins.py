@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from ganger.ports import Change
+from ganger.ports.changes import Change
 from ganger.workspaces.files.tree import parents_of
 from ganger.workspaces.git.objects import ObjectReader
 from ganger.workspaces.rules.protected import folded

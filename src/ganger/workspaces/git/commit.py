@@ -11,7 +11,8 @@ from ganger.contracts.task_result import Write
 from ganger.core.masking import Masker
 from ganger.errors import GangerError, NotFoundError
 from ganger.local.scratch import scratch_folder
-from ganger.ports import Rules, Taken, Touched
+from ganger.ports.changes import Rules, Touched
+from ganger.ports.repository import Taken
 from ganger.workspaces.files.tree import Tree
 from ganger.workspaces.git.bare_repo import BareRepo
 from ganger.workspaces.git.git import is_object

@@ -12,7 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from ganger.errors import GangerError
-from ganger.ports import Conflict
+from ganger.ports.repository import Conflict
 from ganger.workspaces.files.removal import discard
 from ganger.workspaces.git.bare_repo import BareRepo
 from ganger.workspaces.git.git import Git, git_program

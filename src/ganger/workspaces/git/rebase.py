@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ganger.local.scratch import scratch_folder
-from ganger.ports import Conflict, Rebased
+from ganger.ports.repository import Conflict, Rebased
 from ganger.workspaces.git.case_twins import merged_twins
 from ganger.workspaces.git.git import Git, GitCall, damaged, failed, is_object, require_object
 from ganger.workspaces.git.objects import (

@@ -17,7 +17,8 @@ from ganger.contracts.task_result import Write
 from ganger.core.names import file_stem
 from ganger.errors import DiskFullError, GangerError
 from ganger.local.atomic import sync_folder
-from ganger.ports import Conflict, Place, Rebased, Rules, Taken, Touched
+from ganger.ports.changes import Rules, Touched
+from ganger.ports.repository import Conflict, Place, Rebased, Taken
 from ganger.workspaces.files.copying import bytes_of
 from ganger.workspaces.files.removal import Bin, discard, throw_away
 from ganger.workspaces.git import landing as leftovers

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ganger.core.masking import NOTHING, Masker
 from ganger.core.names import file_stem, repo_place, repo_store
-from ganger.ports import Change, Rules
+from ganger.ports.changes import Change, Rules
 from ganger.workspaces.git.objects import Who, tidy
 from ganger.workspaces.rules.protected import Protection
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ganger.errors import GangerError, WriteRefused
 from ganger.local.scratch import scratch_folder
-from ganger.ports import Side, Touched
+from ganger.ports.changes import Side, Touched
 from ganger.workspaces.git.case_twins import Listing
 from ganger.workspaces.git.git import Git, GitCall
 from ganger.workspaces.git.index import SUBMODULE, IndexEntry, git_mode, read_index, stamp_of

@@ -26,8 +26,8 @@ from ganger.engine.delivery.pollers.ci import CiPoller
 from ganger.engine.delivery.shared_push import Train
 from ganger.engine.resources.run_resources import one_line
 from ganger.errors import ForgeError
-from ganger.ports import Conflict
 from ganger.ports.forge import Sent
+from ganger.ports.repository import Conflict
 
 UNKNOWN = "unknown"
 

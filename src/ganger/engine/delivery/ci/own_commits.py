@@ -5,7 +5,7 @@ from __future__ import annotations
 from ganger.core.delivery.shared_pushes import suspects
 from ganger.core.model.ledger import Delivery
 from ganger.core.model.run_state import RunState
-from ganger.ports import Repository
+from ganger.ports.repository import Repository
 
 
 class OwnCommits:

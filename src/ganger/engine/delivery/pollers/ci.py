@@ -14,7 +14,7 @@ from ganger.core.model.ci import ABSENT, RunFact, is_sha
 from ganger.engine.resources.delivery_target import DeliveryTarget
 from ganger.engine.stop_guard import StopGuard, Stopped
 from ganger.errors import ForgeError, ForgeLimited, ForgeUnreachable
-from ganger.ports import Clock
+from ganger.ports.clock import Clock
 from ganger.ports.forge import Forge
 
 Spawn = Callable[[Coroutine[object, object, None]], asyncio.Task[None]]

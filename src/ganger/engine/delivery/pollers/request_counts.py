@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from ganger.errors import GangerError
 from ganger.local.run_folder import RunFolder, replace_file
-from ganger.ports import Clock
+from ganger.ports.clock import Clock
 from ganger.ports.forge import Forge
 
 PACE_FILE = "forges.json"

@@ -18,8 +18,8 @@ from ganger.engine.resources.delivery_target import DeliveryTarget
 from ganger.engine.resources.run_resources import RunResources
 from ganger.engine.stop_guard import StopGuard, Stopped
 from ganger.errors import ForgeDenied, ForgeError, ForgeLimited
-from ganger.ports import Repository
 from ganger.ports.forge import Forge, Request
+from ganger.ports.repository import Repository
 
 _SLOWER = 1.5
 _LOOK_SEC = 0.2

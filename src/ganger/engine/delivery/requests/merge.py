@@ -26,8 +26,8 @@ from ganger.engine.merging.straightening import Straightening
 from ganger.engine.prompts.assemble import quoted
 from ganger.engine.resources.run_resources import one_line
 from ganger.errors import ForgeDenied, ForgeError, ForgeUnreachable
-from ganger.ports import Conflict
 from ganger.ports.forge import Forge, MergeAnswer, MergeRules, Request
+from ganger.ports.repository import Conflict
 
 
 class MergedBranch:

@@ -14,7 +14,7 @@ from ganger.engine.attempt_outcome import Waits
 from ganger.engine.delivery.reviews.reviewing_agent import Reviewer, ReviewerOpinion
 from ganger.engine.prompts.assemble import quoted
 from ganger.engine.resources.run_resources import one_line
-from ganger.ports import Repository
+from ganger.ports.repository import Repository
 
 _BY_PERSON = f"review asked of {PERSON}"
 

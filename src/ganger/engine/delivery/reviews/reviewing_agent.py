@@ -36,7 +36,10 @@ from ganger.engine.prompts.assemble import FORMAT_REMINDER, contract_text, file_
 from ganger.engine.resources.run_resources import one_line
 from ganger.errors import GangerError
 from ganger.local.run_folder import named_os_errors, write_private
-from ganger.ports import AttemptContext, Exit, Repository, Room, Running
+from ganger.ports.agents import AttemptContext
+from ganger.ports.processes import Exit, Running
+from ganger.ports.repository import Repository
+from ganger.ports.sandbox import Room
 
 # How often a reviewer is asked at most, whatever it answers.
 MOST_REVIEWS = 5
