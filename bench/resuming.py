@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -35,14 +35,13 @@ from ganger.core.state.snapshot import decode_state, encode_state
 from ganger.core.vocabulary import HealSchedule, TaskStatus
 from ganger.engine.journal import Journal
 from ganger.engine.lead import Lead
-from ganger.engine.lead_lock import leading
 from ganger.errors import EXIT_INTERRUPTED
 from ganger.launchers.ledger import Ledger
 from ganger.launchers.paths import House, is_held
 from ganger.local.procfs import mark_of, pids, stat_fields
 from ganger.local.run_folder import RunFolder
 from ganger.ports.processes import Exit
-from ganger.stores.sqlite import SqliteStore
+from ganger.stores.sqlite import SqliteStores
 
 MOST_TO_VALIDATE = 2.0
 MOST_GROWTH = 1.3
@@ -181,9 +180,13 @@ def _half_done(root: Path, half: Half) -> RunFolder:
     """Everything as a real run leaves it, but for the 10,000 processes: they are only recorded."""
     _build(root, half.tasks)
     project = load_project(root, environ=clean_environment())
-    with open_lead(project, check_project(project), RunOptions()) as lead:
-        asyncio.run(_first_half(lead, half))
-        return lead.tools.folder
+
+    async def led() -> RunFolder:
+        async with open_lead(project, check_project(project), RunOptions()) as lead:
+            await _first_half(lead, half)
+            return lead.tools.folder
+
+    return asyncio.run(led())
 
 
 def _build(root: Path, count: int) -> None:
@@ -211,7 +214,7 @@ async def _first_half(lead: Lead, half: Half) -> None:
     await _begin(journal, ev.RunStarted(order.run_id, digest, order.policy, order.tasks, order.version, contents))
     await work(journal, half.tasks // 2 - half.unsaved)
     if half.unsaved:
-        journal.store.save_snapshot(journal.state.log.last_seq, encode_state(journal.state))
+        await journal.store.save_snapshot(journal.state.log.last_seq, encode_state(journal.state))
         await work(journal, half.unsaved)
     _write_ledger(lead.tools.folder, journal.state)
     if not half.unsaved:
@@ -302,8 +305,9 @@ class Cost:
 
 async def _events(sizes: Sizes) -> list[Figure]:
     costs: dict[int, list[Cost]] = {count: [] for count in sizes.event_tasks}
-    with contextlib.ExitStack() as open_runs, _without_collector():
-        journals = {count: open_runs.enter_context(_journal()) for count in costs}
+    async with contextlib.AsyncExitStack() as open_runs:
+        open_runs.enter_context(_without_collector())
+        journals = {count: await open_runs.enter_async_context(_journal()) for count in costs}
         policy = Policy(HealSchedule.OFF, concurrency=_AT_ONCE)
         for count, journal in journals.items():
             await _begin(journal, ev.RunStarted("bench", "none", policy, _specs(count)))
@@ -314,7 +318,7 @@ async def _events(sizes: Sizes) -> list[Figure]:
             for count, journal in journals.items():
                 costs[count].append(await _cost(journal, each))
         largest = max(costs)
-        return [_growth(costs), *_replay(journals[largest], largest)]
+        return [_growth(costs), *await _replay(journals[largest], largest)]
 
 
 def _specs(count: int) -> tuple[TaskSpec, ...]:
@@ -325,15 +329,15 @@ def _specs(count: int) -> tuple[TaskSpec, ...]:
     )
 
 
-@contextlib.contextmanager
-def _journal() -> Iterator[Journal]:
-    folder = RunFolder(scratch())
-    store = SqliteStore(folder.database)
+@contextlib.asynccontextmanager
+async def _journal() -> AsyncIterator[Journal]:
+    store = SqliteStores().open_async(scratch())
     try:
-        with leading(folder, store):
-            yield Journal(store, RunState(), SystemClock())
+        await store.take_lead()
+        yield Journal(store, RunState(), SystemClock())
     finally:
-        store.close()
+        await store.release()
+        await store.close()
 
 
 @contextlib.contextmanager
@@ -370,23 +374,25 @@ def _growth(costs: dict[int, list[Cost]]) -> Figure:
     )
 
 
-def _replay(journal: Journal, count: int) -> Iterator[Figure]:
+async def _replay(journal: Journal, count: int) -> list[Figure]:
+    found: list[Figure] = []
     again = Journal(journal.store, RunState(), journal.clock)
     began = time.perf_counter()
-    events = again.replay()
+    events = await again.replay()
     seconds = time.perf_counter() - began
     # Not the whole state: deciding drops what is stale from its heaps.
     if again.state.tasks != journal.state.tasks:
         raise BenchError("a replayed run is not the run that was recorded")
     how = f"{events / seconds:,.0f} events/s, {events:,} events"
-    yield Figure("resume", f"{count:,} tasks: every event read and applied, no snapshot", seconds, "s", how=how)
+    found.append(Figure("resume", f"{count:,} tasks: every event read and applied, no snapshot", seconds, "s", how=how))
     text, writing = _timed(lambda: encode_state(journal.state))
     known, reading = _timed(lambda: decode_state(text))
     if known != journal.state:
         raise BenchError("a snapshot is not the state it was made of")
     size = f"{len(text) / 1e6:.1f} MB"
-    yield Figure("resume", f"{count:,} tasks: a snapshot made", writing, "s", how=size)
-    yield Figure("resume", f"{count:,} tasks: a snapshot read", reading, "s", how=size)
+    found.append(Figure("resume", f"{count:,} tasks: a snapshot made", writing, "s", how=size))
+    found.append(Figure("resume", f"{count:,} tasks: a snapshot read", reading, "s", how=size))
+    return found
 
 
 def _timed(make: Callable[[], _T]) -> tuple[_T, float]:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from ganger.core.events import AttemptStarted, Recorded
-from ganger.errors import StoreError
-from ganger.ports.store import Command, Entry, Owner
+from ganger.errors import NotFoundError, StoreError
+from ganger.local.boot_clock import boot_seconds
+from ganger.ports.store import LEASE_SEC, BlockingStore, Command, Entry, Leader, Owner
+from ganger.stores.lead_lock import this_process
 from ganger.stores.leases import CLOSING, NOBODY, RELEASED, REPORTS, Claim, Lease, lead_lost, require_free, stale
+from ganger.stores.on_thread import OnThread
 
 
 @dataclass(slots=True)
@@ -63,9 +69,9 @@ class MemoryStore:
         claims: ChainMap[str, Claim] = ChainMap({}, self.memory.claims)
         ended: set[str] = set()
         for entry in batch:
-            _admit(claims, entry, ended)
+            admit(claims, entry, ended)
         for task in ended:
-            _close(claims, task)
+            close_claim(claims, task)
         if self._last != len(self.memory.events):
             raise StoreError(
                 "the store refused an event; another process may have written to it",
@@ -88,6 +94,12 @@ class MemoryStore:
     def commands(self, since: int) -> list[Command]:
         return self.memory.commands[since:]
 
+    def has_new(self, *, events: int | None = None, commands: int | None = None) -> bool:
+        kept = self.memory
+        return (events is not None and len(kept.events) > events) or (
+            commands is not None and len(kept.commands) > commands
+        )
+
     def save_snapshot(self, seq: int, text: str) -> None:
         self._require_lead()
         newest = self.memory.snapshot[0] if self.memory.snapshot else 1
@@ -97,16 +109,54 @@ class MemoryStore:
     def snapshot(self) -> tuple[int, str] | None:
         return self.memory.snapshot
 
+    def exists(self) -> bool:
+        return True
+
     def close(self) -> None:
         return None
 
 
-def _close(claims: ChainMap[str, Claim], task: str) -> None:
+class MemoryStores:
+    """Runs kept in memory. The folders of runs are only names here."""
+
+    def __init__(self) -> None:
+        self.files: tuple[str, ...] = ()
+        self.kept: dict[Path, Memory] = {}
+
+    def runs(self, above: Path) -> list[Path]:
+        return sorted(run for run in self.kept if run.parent == above)
+
+    def exists(self, run: Path) -> bool:
+        return run in self.kept
+
+    def open(self, run: Path, *, read_only: bool = False) -> MemoryStore:
+        if read_only and run not in self.kept:
+            raise NotFoundError(f"{run}: no event store here")
+        return MemoryStore(self.kept.setdefault(run, Memory()))
+
+    def open_async(self, run: Path) -> OnThread:
+        return OnThread(self, run)
+
+    @contextmanager
+    def leading(self, run: Path, store: BlockingStore) -> Iterator[int]:
+        """As this process, which leads a run at most once."""
+        now = boot_seconds()
+        yield store.take_lead(this_process(), now=now, lease_sec=LEASE_SEC, holder_is_dead=lambda _: False)
+        store.release()
+
+    def leader(self, run: Path) -> Leader | None:
+        memory = self.kept.get(run)
+        if memory is None or not memory.lease.held:
+            return None
+        return Leader(memory.lease.owner, time.time() - boot_seconds() + memory.lease.taken_at)
+
+
+def close_claim(claims: ChainMap[str, Claim], task: str) -> None:
     if task in claims:
         claims[task] = replace(claims[task], open=False)
 
 
-def _admit(claims: ChainMap[str, Claim], entry: Entry, ended: set[str]) -> None:
+def admit(claims: ChainMap[str, Claim], entry: Entry, ended: set[str]) -> None:
     """Checks one entry against the claims and brings them up to date.
 
     A claim that `ended` in this batch is valid for the rest of the batch, until the task is claimed again.
@@ -115,7 +165,7 @@ def _admit(claims: ChainMap[str, Claim], entry: Entry, ended: set[str]) -> None:
     task: str = getattr(event, "task", "")
     if isinstance(event, AttemptStarted) and task in ended:
         ended.remove(task)
-        _close(claims, task)
+        close_claim(claims, task)
     claim = claims.get(task)
     if isinstance(event, AttemptStarted):
         following = 1 if claim is None else claim.attempt + 1

@@ -86,7 +86,7 @@ def _shown_before_commit() -> None:
         ]
         for recorded, listener in itertools.product(early, self.listeners):
             listener(recorded)
-        for recorded in self.store.append(queue):
+        for recorded in await self.store.append(queue):
             apply(self.state, recorded)
 
     _swap(Journal, "_commit", commit)

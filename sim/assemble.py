@@ -9,7 +9,6 @@ from ganger.contracts.verify_profile import Profile, Step
 from ganger.core.model.run_state import RunState
 from ganger.engine.journal import Journal
 from ganger.engine.lead import Lead, Order
-from ganger.engine.lead_lock import LEASE_SEC
 from ganger.engine.prompts.patched_prompts import PatchedPrompts
 from ganger.engine.resources.agent_homes import Homes
 from ganger.engine.resources.folder_lock import FolderLock
@@ -46,22 +45,22 @@ class House:
     disk: Disk
     witness: Witness
 
-    def lead(self, life: Life, dead: set[int]) -> Lead:
+    async def lead(self, life: Life, dead: set[int]) -> Lead:
         """A new process takes the lead; `dead` are the processes it can prove dead."""
-        store = SimStore(MemoryStore(self.memory), life, self.disk, self.witness.committed)
-        owner = Owner(life.pid, boot_id="boot", host="here")
-        fence = store.take_lead(
-            owner,
-            now=self.clock.elapsed,
-            lease_sec=LEASE_SEC,
-            holder_is_dead=lambda holder: holder.pid in dead,
+        store = SimStore(
+            MemoryStore(self.memory),
+            life,
+            self.disk,
+            self.witness.committed,
+            elapsed=self.clock.monotonic,
+            look_sec=0.9 * self.plan.tick_sec,
         )
+        owner = Owner(life.pid, boot_id="boot", host="here")
+        fence = store.take_lead_as(owner, lambda holder: holder.pid in dead)
         self.witness.leader = life.pid
         journal = Journal(store, RunState(), self.clock)
-        journal.replay()
-        tools = self._tools(journal, life)
-        boot = self.clock.monotonic
-        return Lead(tools, self._order(life, fence), look_every_sec=0.9 * self.plan.tick_sec, boot_clock=boot)
+        await journal.replay()
+        return Lead(self._tools(journal, life), self._order(life, fence))
 
     def _tools(self, journal: Journal, life: Life) -> RunResources:
         workspace = SimWorkspace(self.project, life, watch_apply=self.witness.applies)

@@ -92,7 +92,7 @@ async def _acknowledges_first(self: Journal) -> None:
 
     async def later() -> None:
         await asyncio.sleep(0.05)
-        self.store.append(queue)
+        await self.store.append(queue)
 
     self._late = asyncio.get_running_loop().create_task(later())  # type: ignore[attr-defined]
 

@@ -16,9 +16,9 @@ from ganger.core import events as ev
 from ganger.core.times import stamp
 from ganger.core.vocabulary import RunStatus, TaskStatus
 from ganger.engine.lead import Lead
-from ganger.engine.lead_lock import LEASE_SEC
 from ganger.errors import GangerError
 from ganger.local.run_folder import RunFolder
+from ganger.ports.store import LEASE_SEC
 from sim.assemble import House
 from sim.borrowed import Hands, borrowed
 from sim.clock import SimClock
@@ -166,8 +166,8 @@ class Game:
         loop = self._loop = SimLoop(self.clock, life, self.hands)
         finished = False
         try:
-            lead = self._lead = self._take(life)
-            loop.run_until_complete(lead.run())
+            self._begin(life)
+            loop.run_until_complete(self._lead_on(life))
             finished = True
             self._dead.add(life.pid)
         except Frozen:
@@ -187,12 +187,15 @@ class Game:
         self._judge(finished=finished)
         self._lead = self._loop = None
 
-    def _take(self, life: Life) -> Lead:
+    async def _lead_on(self, life: Life) -> None:
+        self._lead = await self.house.lead(life, self._dead)
+        await self._lead.run()
+
+    def _begin(self, life: Life) -> None:
         """A stopped process cannot be proved dead, so its lease must run out first."""
         if self._frozen is not None:
             self.clock.advance(self.clock.elapsed + LEASE_SEC + 1)
         self.hands.life = life
-        return self.house.lead(life, self._dead)
 
     def _freeze(self, loop: SimLoop) -> None:
         if self._frozen is not None:

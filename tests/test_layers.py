@@ -50,15 +50,15 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     "app.commands": INNER
     | {"app", "config", "engine", "launchers", "local", "sandboxes", "stores", "views", "workspaces"},
     "app.compose": INNER | ADAPTERS | {"app", "config", "engine", "local", "views"},
-    "app.control": INNER | {"app", "engine.lead_lock", "local", "stores"},
+    "app.control": INNER | {"app", "local"},
     "app.delivery": INNER | {"app", "config", "engine.resources", "forges", "local", "workspaces"},
     "app.masks": INNER | {"app", "agents", "config"},
     "app.notices": INNER | {"app", "config", "notices"},
     "app.policies": INNER | {"config"},
     "app.preflight": INNER | {"app", "config", "forges", "workspaces"},
     "app.prompt_files": INNER | {"local", "workspaces"},
-    "app.run_places": INNER | {"config", "engine.lead_lock", "local", "worker.folders"},
-    "app.runs": INNER | {"app", "config", "engine.lead_lock", "local", "stores"},
+    "app.run_places": INNER | {"config", "local", "stores.table", "worker.folders"},
+    "app.runs": INNER | {"app", "config", "local", "stores.table"},
     "app.sandbox": INNER | {"app", "config", "sandboxes", "workspaces"},
     "app.worker_program": INNER | {"engine.resources", "local", "worker"},
     "app": INNER,
@@ -82,11 +82,12 @@ ORDER: Mapping[str, str] = {
         repository __init__
     """,
     "engine": """
-        lead_lock change_strategy stop_guard journal log_masks prompts verification resources attempt_context merging
+        direct_lock change_strategy stop_guard journal log_masks prompts verification resources attempt_context merging
         output attempt_outcome agent_calls healing workers attempt delivery.pollers delivery.context
         delivery.shared_push delivery.status_comment delivery.request_commits delivery.push delivery.ci
         delivery.requests delivery.reviews delivery.deliver changes recover lead
     """,
+    "stores": "database leases lead_lock on_thread sqlite table",
     "launchers": "messages ledger processes leftovers paths guard frozen programs connect keeper launcher",
     "workspaces": "refusals files rules gates git remotes safeguards direct",
     "agents": """
@@ -107,7 +108,7 @@ ORDER: Mapping[str, str] = {
     """,
     "views": "text reference run history planned",
     "app": """
-        run_places delivery policies notices prompt_files control runs preflight sandbox checks agents masks
+        run_places delivery policies notices prompt_files runs control preflight sandbox checks agents masks
         worker_program compose commands
     """,
 }

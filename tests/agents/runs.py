@@ -213,7 +213,7 @@ class RealProject:
 
     def events(self) -> list[Recorded]:
         try:
-            store = SqliteStore(self.folder.database, read_only=True)
+            store = SqliteStore(self.folder.path / "ganger.db", read_only=True)
         except NotFoundError:
             return []
         try:

@@ -28,5 +28,5 @@ def test_a_key_is_in_no_argument_of_any_process(
 def test_a_key_is_in_no_file_a_run_leaves(row: Row, tmp_path_factory: pytest.TempPathFactory) -> None:
     """D19: logs, prompts, events, state, report, store, workspaces, homes; the run's own output too."""
     ran = good_run(row.name, tmp_path_factory)
-    assert ran.project.folder.database.exists()
+    assert (ran.project.folder.path / "ganger.db").exists()
     assert ran.project.leaks() == [] and row.key not in ran.output

@@ -14,7 +14,7 @@ from pathlib import Path
 from ganger.app.checks.project import check_project
 from ganger.app.compose import RunOptions, open_lead
 from ganger.app.runs import newest_run, read_state
-from ganger.config import load_project
+from ganger.config import Project, load_project
 from ganger.core.model.task_state import TaskState
 from tests.cheats.cheat_project import Link, lay
 from tests.cheats.runner_catalogue import PROJECTS
@@ -103,9 +103,13 @@ def run(play: Play, root: Path, mode: str) -> TaskState:
     for words in (("init", "-q"), ("add", "-Af"), ("commit", "-qm", "begin")):
         subprocess.run(["git", *identity, *words], cwd=project, check=True, capture_output=True)
     opened = load_project(project)
-    with open_lead(opened, check_project(opened), RunOptions()) as lead:
-        asyncio.run(lead.run())
+    asyncio.run(_lead(opened))
     return read_state(newest_run(opened, None)).tasks["play"]
+
+
+async def _lead(project: Project) -> None:
+    async with open_lead(project, check_project(project), RunOptions()) as lead:
+        await lead.run()
 
 
 def _told(play: Play) -> dict[str, object]:

@@ -14,7 +14,7 @@ import pytest
 from ganger.app.checks.project import check_project
 from ganger.app.compose import RunOptions, open_lead
 from ganger.app.runs import newest_run, read_state
-from ganger.config import load_project
+from ganger.config import Project, load_project
 from ganger.core.model.run_state import RunState
 from ganger.core.vocabulary import TaskStatus
 from tests.cheats.cheat_catalogue import CHEATS
@@ -93,9 +93,13 @@ def play(root: Path, mode: str, plays: Mapping[str, tuple[Mapping[str, Planted],
     for words in (("init", "-q"), ("add", "-Af"), ("commit", "-qm", "begin")):
         subprocess.run(["git", *identity, *words], cwd=project, check=True, capture_output=True)
     opened = load_project(project)
-    with open_lead(opened, check_project(opened), RunOptions()) as lead:
-        asyncio.run(lead.run())
+    asyncio.run(_lead(opened))
     return read_state(newest_run(opened, None))
+
+
+async def _lead(project: Project) -> None:
+    async with open_lead(project, check_project(project), RunOptions()) as lead:
+        await lead.run()
 
 
 @pytest.mark.brief(1)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ganger.engine.lead_lock import is_led
+from ganger.app.runs import is_led
 from ganger.launchers.paths import House, is_held
 from ganger.local.procfs import mark_of, pids
 from ganger.local.run_folder import RunFolder

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from ganger.app.control import current_lead, still_working, tell
-from ganger.app.runs import newest_run, read_state
+from ganger.app.runs import is_led, newest_run, read_state
 from ganger.cli.shell.main import run_command
 from ganger.config import load_project
 from ganger.core import events as ev
@@ -24,9 +24,9 @@ from ganger.core.model.records import Policy, TaskSpec
 from ganger.core.model.run_state import LeadState, RunState
 from ganger.core.state.apply import apply
 from ganger.core.vocabulary import TaskStatus
-from ganger.engine.lead_lock import is_led, leading
 from ganger.local.run_folder import RunFolder
 from ganger.ports.store import Entry
+from ganger.stores.lead_lock import leading
 from ganger.stores.sqlite import SqliteStore
 from tests.cli.cli_project import Answer, ganger, kept, make_project, task
 from tests.patience import until
@@ -62,7 +62,7 @@ class ToyLead:
 
     def __init__(self, folder: RunFolder) -> None:
         folder.make()
-        self.folder, self.store, self.state = folder, SqliteStore(folder.database), RunState()
+        self.folder, self.store, self.state = folder, SqliteStore(folder.path / "ganger.db"), RunState()
 
     def record(self, *events: ev.Event, token: str = "") -> None:
         for recorded in self.store.append([Entry(AT, event, token) for event in events]):
@@ -86,7 +86,7 @@ def lead(tmp_path: Path) -> Iterator[ToyLead]:
     """A run with an open question that nobody leads at the moment."""
     make_project(tmp_path, task("a"), task("b", depends_on=["a"]))
     lead = ToyLead(RunFolder(tmp_path / ".ganger" / "r1"))
-    with leading(lead.folder, lead.store):
+    with leading(lead.folder.path, lead.store):
         lead.record(*BEGUN[:3])
         lead.record(BEGUN[3], SETTLED, token="token")
         lead.record(ASKED)
@@ -103,7 +103,7 @@ def working(lead: ToyLead) -> Iterator[None]:
         while not over.wait(0.02):
             lead.take_commands()
 
-    with leading(lead.folder, lead.store):
+    with leading(lead.folder.path, lead.store):
         thread = threading.Thread(target=work)
         thread.start()
         try:
@@ -120,7 +120,7 @@ def test_the_inbox_says_what_is_open_and_what_to_type(lead: ToyLead, call: Here)
     assert "    Which port?" in said and "> ganger answer q-1 TEXT --run r1" in said
     answer = call("inbox", "--json").json
     assert (answer["schema"], answer["open"], answer["questions"][0]["id"]) == ("ganger.inbox/1", 1, "q-1")
-    with leading(lead.folder, lead.store):
+    with leading(lead.folder.path, lead.store):
         lead.record(ev.QuestionAnswered("q-1", "8080"))
     assert call("inbox", "--json").json["questions"] == []
     assert "✓ q-1" in (said := call("inbox", "--all").out) and "answer: 8080" in said
@@ -190,7 +190,7 @@ def test_the_lead_answers(lead: ToyLead, call: Here) -> None:
 
 def test_a_lead_that_is_busy_is_not_waited_for(lead: ToyLead) -> None:
     """G12: the command is left with it, and the answer says so."""
-    with leading(lead.folder, lead.store):
+    with leading(lead.folder.path, lead.store):
         told = tell(lead.folder, lead.state, "pause", {}, wait_sec=0.1)
         assert told.led and not told.refused and "which is busy" in told.sentence
         lead.take_commands()
@@ -341,7 +341,7 @@ def at_work(tmp_path: Path) -> Iterator[ToyLead]:
     """A run whose task a is worked on, and asks."""
     make_project(tmp_path, task("a"), task("b", depends_on=["a"]))
     lead = ToyLead(RunFolder(tmp_path / ".ganger" / "r1"))
-    with leading(lead.folder, lead.store):
+    with leading(lead.folder.path, lead.store):
         lead.record(*BEGUN[:3])
         beat = ev.WorkerBeat("a", 1, "r1", "write\n\x1b[31mtests", 40.0)
         lead.record(BEGUN[3], beat, token="token")

@@ -11,10 +11,10 @@ from ganger.core.model.records import Policy, TaskSpec
 from ganger.core.model.run_state import RunState
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.journal import Journal
-from ganger.engine.lead_lock import leading
 from ganger.engine.output.progress import ProgressLog
 from ganger.local.run_folder import RunFolder
-from ganger.stores.sqlite import SqliteStore
+from ganger.ports.store import Store
+from ganger.stores.sqlite import SqliteStores
 
 TASKS = ("a", "b", "c")
 
@@ -27,9 +27,9 @@ class Ticks:
         return 0.0
 
 
-def opened(store: SqliteStore) -> Journal:
+async def opened(store: Store) -> Journal:
     journal = Journal(store, RunState(), Ticks())
-    journal.replay()
+    await journal.replay()
     return journal
 
 
@@ -47,11 +47,14 @@ async def step(journal: Journal, name: str) -> None:
     await journal.report(name, task.attempt.token, beat, failed, ev.TaskRequeued(name, "again"))
 
 
-async def work(folder: RunFolder, journal: Journal) -> None:
+async def work(folder: RunFolder) -> None:
+    store = SqliteStores().open_async(folder.path)
+    await store.take_lead()
+    journal = await opened(store)
     if not journal.state.log.last_seq:
         await journal.record(ev.RunStarted("r", "d", Policy(), tuple(TaskSpec(name) for name in TASKS)))
     log = ProgressLog(folder, journal)
-    log.catch_up()
+    await log.catch_up()
     journal.listeners.append(log.on_event)
     await journal.record(ev.LeadStarted(1, policy=Policy()))
     while True:
@@ -59,7 +62,4 @@ async def work(folder: RunFolder, journal: Journal) -> None:
 
 
 if __name__ == "__main__":
-    place = RunFolder(Path(sys.argv[1]))
-    kept = SqliteStore(place.database)
-    with leading(place, kept):
-        asyncio.run(work(place, opened(kept)))
+    asyncio.run(work(RunFolder(Path(sys.argv[1]))))

@@ -21,7 +21,7 @@ import jsonschema_rs
 from ganger.app.checks.project import check_project
 from ganger.app.compose import RunOptions, open_lead
 from ganger.app.run_places import place_of
-from ganger.app.runs import read_state
+from ganger.app.runs import read_events, read_state
 from ganger.config import load_project
 from ganger.core.events import Event, Recorded, type_name
 from ganger.core.model.run_state import RunState
@@ -29,7 +29,6 @@ from ganger.core.vocabulary import TaskStatus
 from ganger.engine.lead import Lead
 from ganger.local.procfs import ATTEMPT_MARK as MARK, tag_of
 from ganger.local.run_folder import RunFolder
-from ganger.stores.sqlite import SqliteStore
 from tests.cli.in_process import call, can_be_called
 from tests.patience import Patience, stretched
 
@@ -107,16 +106,16 @@ class Project:
     def run(self, during: Callable[[Lead], None] | None = None, **options: Any) -> int:
         """One lead in this process; `during` is called once the loop runs."""
 
-        async def lead_on(lead: Lead) -> int:
-            if during is not None:
-                during(lead)
-            return await asyncio.wait_for(lead.run(), stretched(60))
+        async def lead_on() -> int:
+            async with open_lead(project, check_project(project), RunOptions(**options)) as lead:
+                if during is not None:
+                    during(lead)
+                code = await asyncio.wait_for(lead.run(), stretched(60))
+                await require_sound_end(lead)
+                return code
 
         project = load_project(self.root)
-        with open_lead(project, check_project(project), RunOptions(**options)) as lead:
-            code = asyncio.run(lead_on(lead))
-            require_sound_end(lead)
-            return code
+        return asyncio.run(lead_on())
 
     def start(self, *words: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
@@ -152,11 +151,7 @@ class Project:
         return self.state().tasks[name].status
 
     def events(self) -> list[Recorded]:
-        store = SqliteStore(self.folder.database, read_only=True)
-        try:
-            return list(store.read())
-        finally:
-            store.close()
+        return list(read_events(self.folder, 0))
 
     def happened(self, name: str = "a") -> list[str]:
         """The types of one task's events, in order."""
@@ -196,10 +191,10 @@ class Project:
         return ours and tag_of(int(process.name)) is not None
 
 
-def require_sound_end(lead: Lead) -> None:
+async def require_sound_end(lead: Lead) -> None:
     """Everything that was said is recorded, and the next start is cheap."""
     assert lead.journal.error is None
-    kept = lead.journal.store.snapshot()
+    kept = await lead.journal.store.snapshot()
     assert kept is not None and lead.state.log.last_seq - kept[0] <= len(lead.state.tasks) // 20
 
 

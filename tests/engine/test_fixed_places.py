@@ -300,4 +300,4 @@ def test_require_is_not_met_in_place_by_walls_that_keep_none_of_it(
     with pytest.raises(GangerError, match=r"landlock: in it \.git") as caught:
         project.run()
     assert caught.value.code == "SANDBOX_UNAVAILABLE" and "local-git" in caught.value.hint
-    assert not project.folder.database.exists() or project.find(ev.AttemptStarted) == []
+    assert not (project.folder.path / "ganger.db").exists() or project.find(ev.AttemptStarted) == []

@@ -185,7 +185,9 @@ def test_a_secret_is_fatal_and_its_workspace_stays_for_a_person(tmp_path: Path) 
     now = project.state().tasks["a"]
     assert now.failure.failure_class == "fatal" and now.attempts == 1 and "conf.py" in now.detail
     assert project.state().tasks["b"].block_reason is BlockReason.DEPENDENCY_FAILED
-    assert project.folders() == ["a.1"] and secret not in project.folder.database.read_bytes().decode("latin-1")
+    assert project.folders() == ["a.1"] and secret not in (project.folder.path / "ganger.db").read_bytes().decode(
+        "latin-1"
+    )
     kept = project.ganger("clean", "--json").stdout
     assert '"kept": "unsaved"' in kept and project.folders() == ["a.1"]
 
@@ -293,7 +295,7 @@ def test_two_tasks_of_one_level_that_write_one_file_are_refused_at_planning(tmp_
     for words in (("validate",), ("plan",), ("run",)):
         made = project.ganger(*words)
         assert made.returncode == 1 and "left" in made.stdout + made.stderr and "right" in made.stdout + made.stderr
-    assert not project.folder.database.exists()
+    assert not (project.folder.path / "ganger.db").exists()
 
 
 def test_an_agent_that_removes_its_own_workspace_fails_and_nothing_else_does(tmp_path: Path) -> None:

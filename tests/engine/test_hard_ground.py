@@ -68,7 +68,7 @@ def test_the_hint_for_a_damaged_store_helps(tmp_path: Path, made: type[Project])
     script = {"a": done(write("a.txt", "x\n"))} if made is Project else {"a": edits({"a.txt": "x\n"})}
     project = made(tmp_path / "p", script=script).make()
     assert project.run() == 0
-    project.folder.database.write_bytes(b"SQLite format 3\x00" + os.urandom(8192))
+    (project.folder.path / "ganger.db").write_bytes(b"SQLite format 3\x00" + os.urandom(8192))
     (project.folder.path / "ganger.db-wal").unlink(missing_ok=True)
     told = project.ganger("run")
     assert told.returncode == 1 and "not a valid event store" in told.stderr

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 
 import pytest
 
-from checker.memory_store import MemoryStore
+from checker.memory_store import MemoryStores
 from ganger.core import events as ev
 from ganger.core.model.records import Policy, TaskSpec
 from ganger.core.model.run_state import RunState
 from ganger.engine.journal import Journal
 from ganger.errors import StoreError
 from ganger.ports.store import Entry
+from ganger.stores.on_thread import OnThread
 
 
 class Ticks:
@@ -24,18 +26,21 @@ class Ticks:
         return 0.0
 
 
-class Counting(MemoryStore):
+class Counting(OnThread):
     """Counts commits, and can be told to fail from one of them on."""
 
     def __init__(self, fails_at: int = 10**9) -> None:
-        super().__init__()
+        super().__init__(MemoryStores(), Path("run"))
         self.commits, self.fails_at = 0, fails_at
 
-    def append(self, batch: Sequence[Entry]) -> list[ev.Recorded]:
+    async def append(self, batch: Sequence[Entry]) -> list[ev.Recorded]:
         self.commits += 1
         if self.commits >= self.fails_at:
             raise StoreError("the disk is gone", hint="find it")
-        return super().append(batch)
+        return await super().append(batch)
+
+    async def events(self, since: int = 0) -> list[ev.Recorded]:
+        return [recorded async for recorded in self.read(since)]
 
 
 BEGIN = ev.RunStarted("r", "d", Policy(), (TaskSpec("a"),))
@@ -43,8 +48,10 @@ BEGIN = ev.RunStarted("r", "d", Policy(), (TaskSpec("a"),))
 
 def played(play: Callable[[Journal], Awaitable[None]], store: Counting | None = None) -> Journal:
     async def run() -> Journal:
-        journal = Journal(store or Counting(), RunState(), Ticks())
+        kept = store or Counting()
+        journal = Journal(kept, RunState(), Ticks())
         await asyncio.wait_for(play(journal), 10)
+        await kept.close()
         return journal
 
     return asyncio.run(run())
@@ -60,9 +67,10 @@ def test_events_of_one_tick_share_a_commit_in_the_order_they_were_recorded() -> 
         assert store.commits == 1
         await journal.record(ev.StopRequested("next"))
         assert store.commits == 2
+        found = await store.events(1)
+        assert [r.event.why for r in found if isinstance(r.event, ev.StopRequested)] == [*"01234", "next"]
 
     played(play, store)
-    assert [r.event.why for r in store.read(1) if isinstance(r.event, ev.StopRequested)] == [*"01234", "next"]
 
 
 def test_an_awaited_event_is_stored_applied_and_shown() -> None:
@@ -72,7 +80,7 @@ def test_an_awaited_event_is_stored_applied_and_shown() -> None:
     async def play(journal: Journal) -> None:
         journal.listeners.append(lambda entry: shown.append(len(journal.state.specs)))
         await journal.record(BEGIN)
-        assert next(iter(journal.store.read())).event == BEGIN and shown == [1]
+        assert [r.event async for r in journal.store.read()] == [BEGIN] and shown == [1]
 
     played(play)
 
@@ -169,6 +177,83 @@ def test_replay_brings_a_new_state_to_the_stores_end() -> None:
     async def play(journal: Journal) -> None:
         await journal.record(BEGIN, ev.LeadStarted(1, policy=Policy()), ev.StopRequested("x"))
         again = Journal(journal.store, RunState(), Ticks())
-        assert again.replay() == 3 and again.state == journal.state and again.replay() == 0
+        assert await again.replay() == 3 and again.state == journal.state and await again.replay() == 0
 
     played(play)
+
+
+class Slow(Counting):
+    """Each commit takes until it is allowed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.allowed = asyncio.Event()
+
+    async def append(self, batch: Sequence[Entry]) -> list[ev.Recorded]:
+        await self.allowed.wait()
+        return await super().append(batch)
+
+
+def test_what_is_recorded_during_a_commit_shares_the_next_one() -> None:
+    """T19: the order is kept, and the state is used for a decision only when both are applied."""
+    store = Slow()
+
+    async def play(journal: Journal) -> None:
+        journal.record(BEGIN)
+        await asyncio.sleep(0)
+        for word in "ab":
+            journal.record(ev.StopRequested(word))
+            await asyncio.sleep(0)
+        idle = asyncio.get_running_loop().create_task(journal.idle())
+        await asyncio.sleep(0)
+        assert journal.state.log.last_seq == 0 and not idle.done()
+        store.allowed.set()
+        await idle
+        assert journal.state.log.last_seq == 3 and store.commits == 2
+
+    played(play, store)
+
+
+def test_an_attempt_whose_end_is_being_written_is_not_open() -> None:
+    """T19: nothing it reports meanwhile would be accepted."""
+    store = Slow()
+
+    async def play(journal: Journal) -> None:
+        store.allowed.set()
+        await journal.record(BEGIN, ev.AttemptStarted("a", 1, "t", "agent", "", "log"))
+        assert journal.is_open("a", "t")
+        store.allowed.clear()
+        ended = journal.report("a", "t", ev.TaskRequeued("a", ""))
+        for _ in range(2):
+            assert not journal.is_open("a", "t")
+            await asyncio.sleep(0)
+        store.allowed.set()
+        await ended
+
+    played(play, store)
+
+
+class FailsLate(Counting):
+    """The second commit fails, and a third one waits behind it."""
+
+    async def append(self, batch: Sequence[Entry]) -> list[ev.Recorded]:
+        self.commits += 1
+        await asyncio.sleep(0.01)
+        if self.commits == 2:
+            raise StoreError("the disk is gone", hint="find it")
+        return await OnThread.append(self, batch)
+
+
+def test_nothing_is_recorded_after_a_commit_that_failed() -> None:
+    """T19: also what waited for its turn when it failed."""
+    store = FailsLate()
+
+    async def play(journal: Journal) -> None:
+        await journal.record(BEGIN)
+        lost = journal.record(ev.StopRequested("lost"))
+        await asyncio.sleep(0)
+        answers = await asyncio.gather(lost, journal.record(ev.StopRequested("after")), return_exceptions=True)
+        assert all(isinstance(answer, StoreError) for answer in answers)
+        assert [r.event for r in await store.events()] == [BEGIN]
+
+    played(play, store)

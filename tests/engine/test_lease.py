@@ -17,21 +17,22 @@ import pytest
 
 from checker.memory_store import MemoryStore
 from ganger.core.events import RunPaused
-from ganger.engine.lead_lock import boot_seconds, is_led, leader, leading, this_process
 from ganger.errors import LeadLost, RunLockedError, StoreError
+from ganger.local.boot_clock import boot_seconds
 from ganger.local.run_folder import RunFolder
 from ganger.ports.store import Entry, Owner
+from ganger.stores.lead_lock import leader, leading, this_process
 from ganger.stores.sqlite import SqliteStore
 
 LEAD = """
 import sys
 from pathlib import Path
 from ganger.local.run_folder import RunFolder
-from ganger.engine.lead_lock import leading
+from ganger.stores.lead_lock import leading
 from ganger.stores.sqlite import SqliteStore
 folder = RunFolder(Path(sys.argv[1]))
-store = SqliteStore(folder.database)
-with leading(folder, store, lease_sec=float(sys.argv[2])) as fence:
+store = SqliteStore(folder.path / "ganger.db")
+with leading(folder.path, store, lease_sec=float(sys.argv[2])) as fence:
     if sys.argv[3:] == ["in mid-write"]:
         store._db.execute("BEGIN IMMEDIATE")
     print(fence, flush=True)
@@ -45,7 +46,7 @@ def folder(tmp_path: Path) -> RunFolder:
 
 
 def opened(folder: RunFolder) -> SqliteStore:
-    return SqliteStore(folder.database, busy_ms=20)
+    return SqliteStore(folder.path / "ganger.db", busy_ms=20)
 
 
 @contextmanager
@@ -61,10 +62,15 @@ def other_lead(folder: RunFolder, lease_sec: float, *words: str) -> Iterator[sub
 
 
 def refused(folder: RunFolder) -> str:
-    with pytest.raises(RunLockedError) as caught, leading(folder, opened(folder)):
+    with pytest.raises(RunLockedError) as caught, leading(folder.path, opened(folder)):
         pass
     assert caught.value.hint
     return caught.value.message
+
+
+def own(folder: RunFolder) -> Owner | None:
+    found = leader(folder.path)
+    return found.owner if found is not None else None
 
 
 def later() -> float:
@@ -74,11 +80,11 @@ def later() -> float:
 
 def test_a_second_lead_in_one_process_is_refused_and_the_first_goes_on(folder: RunFolder) -> None:
     """T20 W03: also after an error inside; nobody ends himself."""
-    with pytest.raises(ZeroDivisionError), leading(folder, opened(folder)) as fence:
-        assert fence == 1 and is_led(folder) and str(os.getpid()) in refused(folder)
+    with pytest.raises(ZeroDivisionError), leading(folder.path, opened(folder)) as fence:
+        assert fence == 1 and leader(folder.path) and str(os.getpid()) in refused(folder)
         _ = 1 / 0
-    assert not is_led(folder) and leader(folder) is None
-    with leading(folder, opened(folder)) as fence:
+    assert leader(folder.path) is None
+    with leading(folder.path, opened(folder)) as fence:
         assert fence == 2
 
 
@@ -86,8 +92,8 @@ def test_a_living_lead_is_named_and_left_alone(folder: RunFolder) -> None:
     """T20 W03: process and machine."""
     with other_lead(folder, 1000) as lead:
         assert f"process {lead.pid} on {os.uname().nodename}" in refused(folder)
-        named = leader(folder)
-        assert named is not None and named.pid == lead.pid and lead.poll() is None
+        named = leader(folder.path)
+        assert named is not None and named.owner is not None and named.owner.pid == lead.pid and lead.poll() is None
 
 
 def test_a_killed_lead_is_replaced_at_once(folder: RunFolder) -> None:
@@ -95,7 +101,7 @@ def test_a_killed_lead_is_replaced_at_once(folder: RunFolder) -> None:
     with other_lead(folder, 1e6) as lead:
         lead.kill()
         lead.wait()
-        with leading(folder, opened(folder)) as fence:
+        with leading(folder.path, opened(folder)) as fence:
             assert fence == 2
 
 
@@ -105,8 +111,8 @@ def test_a_stopped_lead_is_ended_once_its_lease_is_over(folder: RunFolder, words
     with other_lead(folder, 1000, *words) as lead:
         lead.send_signal(signal.SIGSTOP)
         assert f"process {lead.pid}" in refused(folder)
-        with leading(folder, opened(folder), now=later) as fence:
-            assert fence == 2 and lead.wait() == -signal.SIGKILL and leader(folder) == this_process()
+        with leading(folder.path, opened(folder), now=later) as fence:
+            assert fence == 2 and lead.wait() == -signal.SIGKILL and own(folder) == this_process()
 
 
 def test_a_lead_whose_lock_was_removed_is_known_by_its_lease(folder: RunFolder) -> None:
@@ -114,7 +120,7 @@ def test_a_lead_whose_lock_was_removed_is_known_by_its_lease(folder: RunFolder) 
     with other_lead(folder, 1000) as lead:
         (folder.path / "lead.lock").unlink()
         assert f"process {lead.pid}" in refused(folder)
-        with leading(folder, opened(folder), now=later) as fence:
+        with leading(folder.path, opened(folder), now=later) as fence:
             assert fence == 2 and lead.wait() == -signal.SIGKILL
 
 
@@ -124,7 +130,7 @@ def test_a_lead_that_takes_the_number_of_a_dead_one_is_not_hit(folder: RunFolder
     with subprocess.Popen(["sleep", "1000"]) as innocent:
         dead = Owner(innocent.pid, 1, me.boot_id, me.host)
         store.take_lead(dead, now=boot_seconds(), lease_sec=1e6, holder_is_dead=lambda _: True)
-        with leading(folder, opened(folder)) as fence:
+        with leading(folder.path, opened(folder)) as fence:
             assert fence == 2 and innocent.poll() is None
         innocent.kill()
 
@@ -134,7 +140,7 @@ def test_a_lead_from_before_the_machine_was_started_is_replaced(folder: RunFolde
     """W03: also when the folder was carried to another machine; a store cannot be shared between two."""
     store = opened(folder)
     store.take_lead(Owner(1, 1, "before", host), now=1e9, lease_sec=1e9, holder_is_dead=lambda _: True)
-    with leading(folder, opened(folder)) as fence:
+    with leading(folder.path, opened(folder)) as fence:
         assert fence == 2
 
 
@@ -167,13 +173,13 @@ def test_those_who_only_look_do_not_keep_a_lead_away(folder: RunFolder) -> None:
 
     def look() -> None:
         while not over.is_set():
-            is_led(folder)
+            leader(folder.path)
 
     watcher = threading.Thread(target=look)
     watcher.start()
     try:
         for _ in range(50):
-            with leading(folder, MemoryStore()) as fence:
+            with leading(folder.path, MemoryStore()) as fence:
                 assert fence == 1
     finally:
         over.set()
@@ -183,16 +189,16 @@ def test_those_who_only_look_do_not_keep_a_lead_away(folder: RunFolder) -> None:
 def test_a_store_that_cannot_be_given_back_does_not_hide_why_the_run_ended(folder: RunFolder) -> None:
     """T20: and the next lead finds it free, for its process holds no lock."""
     store = opened(folder)
-    with pytest.raises(ZeroDivisionError), leading(folder, store):
+    with pytest.raises(ZeroDivisionError), leading(folder.path, store):
         store.path.rename(store.path.with_name("moved"))
         _ = 1 / 0
-    assert not is_led(folder)
+    assert leader(folder.path) is None
 
 
 def test_a_lead_that_lost_its_lease_to_another_can_write_no_more(folder: RunFolder) -> None:
     """W03: what it still has to say is refused by the store."""
     mine, other = MemoryStore(), Owner(2, 2, "boot", "there")
-    with leading(folder, mine, lease_sec=5, now=lambda: 0.0):
+    with leading(folder.path, mine, lease_sec=5, now=lambda: 0.0):
         assert mine.handle().take_lead(other, now=6, lease_sec=5, holder_is_dead=lambda _: True) == 2
         with pytest.raises(LeadLost, match="process 2 on there"):
             mine.append([Entry("t", RunPaused(""))])
@@ -206,7 +212,7 @@ class Broken(MemoryStore):
 def test_a_store_that_cannot_be_read_is_no_reason_to_end_anybody(folder: RunFolder) -> None:
     """W03: only a lease that is over is."""
     with other_lead(folder, 0.0) as lead:
-        with pytest.raises(StoreError), leading(folder, Broken()):
+        with pytest.raises(StoreError), leading(folder.path, Broken()):
             pass
         assert lead.poll() is None
 
@@ -215,14 +221,14 @@ NOBODY = """
 import os, sys
 from pathlib import Path
 from ganger.local.run_folder import RunFolder
-from ganger.engine.lead_lock import leading
+from ganger.stores.lead_lock import leading
 from ganger.errors import RunLockedError
 from ganger.stores.sqlite import SqliteStore
 folder = RunFolder(Path(sys.argv[1]))
-store = SqliteStore(folder.database)
+store = SqliteStore(folder.path / "ganger.db")
 os.setuid(65534)
 try:
-    with leading(folder, store):
+    with leading(folder.path, store):
         print("leads")
 except RunLockedError as error:
     print(error.message)

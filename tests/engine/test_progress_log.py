@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import re
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from checker.memory_store import MemoryStore
+from checker.memory_store import MemoryStores
 from ganger.contracts.verify_profile import Profile
 from ganger.core import events as ev
 from ganger.core.model.records import Policy, TaskSpec, VerifyStep
@@ -21,12 +23,11 @@ from ganger.core.model.run_state import RunState
 from ganger.core.state.apply import apply
 from ganger.core.vocabulary import TaskStatus
 from ganger.engine.journal import Journal
-from ganger.engine.lead_lock import leading
 from ganger.engine.output.progress import ProgressLog
 from ganger.errors import GangerError
 from ganger.local.run_folder import RunFolder
-from ganger.ports.store import Entry, Owner
-from ganger.stores.sqlite import SqliteStore
+from ganger.ports.store import Entry
+from ganger.stores.sqlite import SqliteStore, SqliteStores
 from tests.engine.progress_lead import Ticks, opened
 from tests.patience import until
 
@@ -49,7 +50,6 @@ STORY: tuple[ev.Event, ...] = (
     ev.VerifyFinished("a", 2, True, "log", 0.1, ()),
     ev.TaskSettled("a", TaskStatus.DONE, "verified by check"),
 )
-OWNER = Owner(1)
 PROFILES = {"check": Profile.model_validate({"steps": [{"name": "test", "cmd": "pytest -q"}]})}
 
 
@@ -59,8 +59,7 @@ class Told:
     def __init__(self, folder: Path, kind: type[ProgressLog] = ProgressLog) -> None:
         self.folder, self.kind = RunFolder(folder), kind
         self.folder.make()
-        self.journal = Journal(MemoryStore(), RunState(), Ticks())
-        self.journal.store.take_lead(OWNER, now=0.0, lease_sec=9.0, holder_is_dead=lambda _: True)
+        self.journal = Journal(MemoryStores().open_async(folder), RunState(), Ticks())
         self.log = self.new_log()
 
     def new_log(self) -> ProgressLog:
@@ -68,13 +67,23 @@ class Told:
         return self.kind(self.folder, self.journal, PROFILES)
 
     def tell(self, *events: ev.Event, to: ProgressLog | None = None) -> None:
+        asyncio.run(self._tell(events, to))
+
+    async def _tell(self, events: Sequence[ev.Event], to: ProgressLog | None) -> None:
         for event in events:
             task = self.journal.state.tasks.get(getattr(event, "task", ""))
             token = task.attempt.token if task is not None and not isinstance(event, ev.AttemptStarted) else ""
-            for recorded in self.journal.store.append([Entry(AT, event, token)]):
+            for recorded in await self.journal.store.append([Entry(AT, event, token)]):
                 apply(self.journal.state, recorded)
                 if to is not None:
                     to.on_event(recorded)
+                    await to.flush()
+
+    def told(self) -> list[ev.Recorded]:
+        async def events() -> list[ev.Recorded]:
+            return [recorded async for recorded in self.journal.store.read()]
+
+        return asyncio.run(events())
 
     def worker(self, task: str) -> str:
         worker = self.journal.state.tasks[task].worker
@@ -85,13 +94,17 @@ class Told:
         return self.log.path.read_text(encoding="utf-8")
 
 
+def caught_up(log: ProgressLog) -> None:
+    asyncio.run(log.catch_up())
+
+
 def whole(journal: Journal, folder: Path) -> bytes:
     """The log as somebody writes it who is never disturbed."""
     place = RunFolder(folder / "whole")
     place.path.mkdir(exist_ok=True)
     log = ProgressLog(place, journal, PROFILES)
     log.path.unlink(missing_ok=True)
-    log.catch_up()
+    caught_up(log)
     return log.path.read_bytes()
 
 
@@ -128,7 +141,7 @@ def cut_anywhere(folder: Path, kind: type[ProgressLog]) -> list[int]:
     wrong = []
     for size in range(0, len(good) + 1, 7):
         told.log.path.write_bytes(good[:size] + (b"\0" * 20 if size % 2 else b""))
-        told.new_log().catch_up()
+        caught_up(told.new_log())
         if told.log.path.read_bytes() != good:
             wrong.append(size)
     return wrong
@@ -140,12 +153,13 @@ def test_wherever_it_is_cut_the_next_lead_makes_it_whole(tmp_path: Path) -> None
 
 
 class KeepsTornLines(ProgressLog):
-    def _meet(self, fd: int) -> None:
+    async def _missing(self, fd: int) -> list[ev.Recorded]:
         size = os.fstat(fd).st_size
         kept = os.pread(fd, size, 0)
-        super()._meet(fd)
+        missing = await super()._missing(fd)
         os.ftruncate(fd, 0)
         os.write(fd, kept)
+        return missing
 
 
 class BeginsAnew(ProgressLog):
@@ -154,9 +168,9 @@ class BeginsAnew(ProgressLog):
 
 
 class TrustsTheState(ProgressLog):
-    def _meet(self, fd: int) -> None:
-        super()._meet(fd)
-        self._lines = []
+    async def _missing(self, fd: int) -> list[ev.Recorded]:
+        await super()._missing(fd)
+        return []
 
 
 @pytest.mark.parametrize("kind", [KeepsTornLines, BeginsAnew, TrustsTheState])
@@ -165,15 +179,20 @@ def test_a_log_that_catches_up_wrongly_is_caught(tmp_path: Path, kind: type[Prog
     assert cut_anywhere(tmp_path, kind)
 
 
+async def awoken(log: ProgressLog, events: Sequence[ev.Recorded]) -> None:
+    for recorded in events:
+        log.on_event(recorded)
+    await log.flush()
+
+
 def test_a_lead_that_was_thought_dead_doubles_nothing(tmp_path: Path) -> None:
     """Z09 W03: it wakes with lines in hand that the next lead has written."""
     told = Told(tmp_path)
     told.tell(*STORY[:3], to=told.log)
     old = told.log
     told.tell(*STORY[3:8])
-    told.new_log().catch_up()
-    for recorded in told.journal.store.read(3):
-        old.on_event(recorded)
+    caught_up(told.new_log())
+    asyncio.run(awoken(old, told.told()[3:]))
     assert told.log.path.read_bytes() == whole(told.journal, tmp_path)
 
 
@@ -222,16 +241,23 @@ def test_killed_leads_leave_an_exact_log(tmp_path: Path, seed: int) -> None:
     folder.make()
     program = [sys.executable, str(Path(__file__).with_name("progress_lead.py")), str(tmp_path)]
     for _ in range(4):
-        wanted = last_seq(folder.database) + chance.randrange(5, 60)
+        wanted = last_seq(folder.path / "ganger.db") + chance.randrange(5, 60)
         with subprocess.Popen(program) as lead:
             try:
-                until(partial(reached, folder.database, wanted))
+                until(partial(reached, folder.path / "ganger.db", wanted))
             finally:
                 lead.send_signal(signal.SIGKILL)
-    store = SqliteStore(folder.database)
-    with leading(folder, store):
-        journal = opened(store)
-        ProgressLog(folder, journal).catch_up()
-        good = (tmp_path / "progress.md").read_bytes()
-        assert good == whole(journal, tmp_path) and good.count(b"leads") == 4
-    store.close()
+    asyncio.run(judged(folder))
+
+
+async def judged(folder: RunFolder) -> None:
+    store = SqliteStores().open_async(folder.path)
+    await store.take_lead()
+    journal = await opened(store)
+    await ProgressLog(folder, journal).catch_up()
+    good = (folder.path / "progress.md").read_bytes()
+    alone = ProgressLog(RunFolder(folder.path / "logs"), journal)
+    await alone.catch_up()
+    assert good == alone.path.read_bytes() and good.count(b"leads") == 4
+    await store.release()
+    await store.close()

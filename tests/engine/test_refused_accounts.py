@@ -50,7 +50,9 @@ def resting(one: Project) -> bool:
 
 def _is_resting(one: Project) -> bool:
     return (
-        one.folder.database.exists() and bool(asked(one)) and len(one.find(ev.AttemptFailed)) >= len(started(one)) - 1
+        (one.folder.path / "ganger.db").exists()
+        and bool(asked(one))
+        and len(one.find(ev.AttemptFailed)) >= len(started(one)) - 1
     )
 
 

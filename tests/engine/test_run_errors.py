@@ -31,13 +31,13 @@ class Failing:
     def __init__(self, store: Store, fails_at: int, *, stored: bool = False) -> None:
         self.store, self.left, self.stored = store, fails_at, stored
 
-    def append(self, batch: Sequence[Entry]) -> list[ev.Recorded]:
+    async def append(self, batch: Sequence[Entry]) -> list[ev.Recorded]:
         self.left -= 1
         if self.left == 0 and self.stored:
-            self.store.append(batch)
+            await self.store.append(batch)
         if self.left <= 0:
             raise StoreError("the disk reports errors", hint="check it")
-        return self.store.append(batch)
+        return await self.store.append(batch)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.store, name)

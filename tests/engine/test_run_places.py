@@ -213,7 +213,7 @@ def test_a_renamed_project_takes_its_runs_along(project: Project, tmp_path: Path
     assert not before.exists() and moved.folder.path.parent == _private(moved)
     assert moved.ganger("run").returncode == 0
     assert len([e for e in moved.happened("a") if e == "attempt_started"]) == 1
-    assert (moved.root / ".ganger/r1/ganger.db").readlink() == moved.folder.database
+    assert (moved.root / ".ganger/r1/ganger.db").readlink() == moved.folder.path / "ganger.db"
 
 
 def test_a_copy_of_a_project_has_runs_of_its_own(project: Project, tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ def test_a_copy_of_a_project_has_runs_of_its_own(project: Project, tmp_path: Pat
     assert copy.ganger("status").returncode == 1
     assert copy.ganger("run").returncode == 0 and len(copy.events()) == len(project.events())
     assert copy.folder.path.parent != project.folder.path.parent
-    assert (copy.root / ".ganger/r1/ganger.db").readlink() == copy.folder.database
+    assert (copy.root / ".ganger/r1/ganger.db").readlink() == copy.folder.path / "ganger.db"
 
 
 def test_a_project_that_cannot_be_told_to_be_the_same_is_asked_about(project: Project, tmp_path: Path) -> None:
@@ -263,6 +263,6 @@ def test_a_link_to_another_projects_runs_opens_nothing(project: Project, tmp_pat
     victim = Project(tmp_path / "victim").make()
     shown = victim.root / ".ganger" / "r9"
     shown.mkdir(parents=True)
-    (shown / "ganger.db").symlink_to(project.folder.database)
+    (shown / "ganger.db").symlink_to(project.folder.path / "ganger.db")
     assert runs_of(load_project(victim.root)) == []
     assert place_of(load_project(victim.root), "r9").path != project.folder.path

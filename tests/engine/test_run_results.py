@@ -174,7 +174,7 @@ def test_an_agent_that_is_not_installed_is_named_before_anything_starts(tmp_path
     project = Project(tmp_path, agent='kind = "command"\nargv = ["no-such-agent-here"]').make()
     made = project.ganger("run", "--json")
     assert made.returncode == 1 and "AGENT_NOT_READY" in made.stdout and "no-such-agent-here" in made.stdout
-    assert not project.folder.database.exists()
+    assert not (project.folder.path / "ganger.db").exists()
 
 
 def test_an_agent_whose_program_vanishes_blocks_its_tasks(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def starts(project: Project) -> dict[str, int]:
 
 
 def is_recorded(project: Project, kind: str, name: str = "a") -> Callable[[], bool]:
-    return lambda: project.folder.database.exists() and kind in _happened(project, name)
+    return lambda: (project.folder.path / "ganger.db").exists() and kind in _happened(project, name)
 
 
 def _happened(project: Project, name: str) -> list[str]:

@@ -22,7 +22,6 @@ from ganger.core import events as ev
 from ganger.core.delivery.request_merges import BEGIN
 from ganger.core.model.task_state import TaskState
 from ganger.core.vocabulary import TaskStatus
-from ganger.engine.lead import Lead
 from ganger.errors import NotFoundError
 from tests.engine.git_runs import GitProject, edits, git
 from tests.engine.run_projects import task, until
@@ -343,7 +342,7 @@ class Scene:
         """While the run goes on."""
         assert self.made is not None
         name, made = words.partition(" ")[0], self.made
-        until(made.folder.database.exists)
+        until((made.folder.path / "ganger.db").exists)
         until(lambda: any(q.task == name and q.options for q in made.state().inbox.questions.values()))
         self.act(f"answer {words}", server)
 
@@ -458,12 +457,12 @@ def merges_of(project: GitProject, world: World) -> list[str]:
 
 
 def _lead(project: GitProject, most_sec: float) -> int:
-    async def lead_on(lead: Lead) -> int:
-        return await asyncio.wait_for(lead.run(), most_sec)
+    async def lead_on() -> int:
+        async with open_lead(found, check_project(found), RunOptions()) as lead:
+            return await asyncio.wait_for(lead.run(), most_sec)
 
     found = load_project(project.root)
-    with open_lead(found, check_project(found), RunOptions()) as lead:
-        return asyncio.run(lead_on(lead))
+    return asyncio.run(lead_on())
 
 
 def require(row: Row, outcome: Outcome) -> None:

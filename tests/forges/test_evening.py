@@ -125,7 +125,10 @@ def untold(at: Evening, what: str) -> list[str]:
 
 def require_ends(scenes: Scenes) -> None:
     """All DONE and merged at what was tested; one worker was paid for the rework and nobody for the rest."""
-    at, store = scenes.at, SqliteStore(place_of(load_project(scenes.at.root), RUN_ID).database, read_only=True)
+    at, store = (
+        scenes.at,
+        SqliteStore(place_of(load_project(scenes.at.root), RUN_ID).path / "ganger.db", read_only=True),
+    )
     try:
         events = list(store.read())
     finally:

@@ -36,7 +36,11 @@ class Place:
 
     def waits(self) -> int:
         with suppress(NotFoundError):
-            return len(waiting(self.project.state(), self.host)) if self.project.folder.database.exists() else 0
+            return (
+                len(waiting(self.project.state(), self.host))
+                if (self.project.folder.path / "ganger.db").exists()
+                else 0
+            )
         return 0
 
     def asked(self) -> list[ev.QuestionAsked]:

@@ -13,18 +13,18 @@ from pathlib import Path
 import apsw
 import pytest
 
-from checker.memory_store import MemoryStore
 from ganger.core.events import AttemptStarted, Recorded, StopRequested, TaskRequeued, WritesApplied
 from ganger.errors import DiskFullError, GangerError, NotFoundError, StoreError
-from ganger.ports.store import Entry, Store
+from ganger.ports.store import BlockingStore, Entry
 from ganger.stores.sqlite import SqliteStore, migrations
+from tests.promises.store_kinds import KINDS
 
 AT = "2026-01-02T03:04:05.000000Z"
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    made: Store = MemoryStore() if request.param == "memory" else SqliteStore(tmp_path / "ganger.db")
+@pytest.fixture(params=KINDS)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BlockingStore]:
+    made = KINDS[request.param]().open(tmp_path)
     yield made
     made.close()
 
@@ -33,11 +33,11 @@ def stops(*words: str) -> list[Entry]:
     return [Entry(AT, StopRequested(word)) for word in words]
 
 
-def words_of(store: Store, since: int = 0) -> list[str]:
+def words_of(store: BlockingStore, since: int = 0) -> list[str]:
     return [r.event.why for r in store.read(since) if isinstance(r.event, StopRequested)]
 
 
-def test_events_come_back_in_order_with_number_time_and_content(store: Store) -> None:
+def test_events_come_back_in_order_with_number_time_and_content(store: BlockingStore) -> None:
     """T19: numbers count from one without a gap."""
     given = [
         Entry(AT, AttemptStarted("a", 1, "t", "mine", "first", "log")),
@@ -49,18 +49,18 @@ def test_events_come_back_in_order_with_number_time_and_content(store: Store) ->
     assert list(store.read()) == recorded
 
 
-def test_reading_since_a_number_gives_what_came_after_it(store: Store) -> None:
+def test_reading_since_a_number_gives_what_came_after_it(store: BlockingStore) -> None:
     """T19: for screens that follow a run."""
     store.append(stops("a", "b", "c"))
     assert words_of(store, since=1) == ["b", "c"] and words_of(store, since=3) == []
 
 
-def test_an_empty_store_and_an_empty_batch_are_fine(store: Store) -> None:
+def test_an_empty_store_and_an_empty_batch_are_fine(store: BlockingStore) -> None:
     """T19: nothing in, nothing out."""
     assert store.append([]) == [] and list(store.read()) == []
 
 
-def test_reading_can_stop_in_the_middle_and_go_on_while_events_are_added(store: Store) -> None:
+def test_reading_can_stop_in_the_middle_and_go_on_while_events_are_added(store: BlockingStore) -> None:
     """T19: a reader that gives up leaves the store usable."""
     store.append(stops("a", "b"))
     assert next(iter(store.read())).seq == 1

@@ -9,28 +9,26 @@ from typing import Any
 
 import pytest
 
-from checker.memory_store import MemoryStore
 from ganger.core import events as ev
 from ganger.core.vocabulary import TaskStatus
 from ganger.errors import GangerError, LeadLost, RunLockedError, StaleToken
-from ganger.ports.store import Entry, Owner, Store
+from ganger.ports.store import BlockingStore, Entry, Owner
 from ganger.stores.leases import lead_lost, stale
 from ganger.stores.sqlite import SqliteStore
+from tests.promises.store_kinds import KINDS
 
 AT = "2026-01-02T03:04:05.000000Z"
 ME, YOU = Owner(11, 1, "boot", "here"), Owner(22, 2, "boot", "here")
-Handles = Callable[[], Store]
+Handles = Callable[[], BlockingStore]
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=KINDS)
 def handles(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Handles]:
     """Handles on one store, as several processes would have them."""
-    first, made = MemoryStore(), list[SqliteStore]()
+    kind, made = KINDS[request.param](), list[BlockingStore]()
 
-    def handle() -> Store:
-        if request.param == "memory":
-            return first.handle()
-        made.append(SqliteStore(tmp_path / "ganger.db", busy_ms=50))
+    def handle() -> BlockingStore:
+        made.append(kind.open(tmp_path))
         return made[-1]
 
     yield handle
@@ -38,7 +36,7 @@ def handles(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Handles]
         store.close()
 
 
-def take(store: Store, owner: Owner = ME, now: float = 0.0, *, dead: bool = False) -> int:
+def take(store: BlockingStore, owner: Owner = ME, now: float = 0.0, *, dead: bool = False) -> int:
     return store.take_lead(owner, now=now, lease_sec=10, holder_is_dead=lambda _: dead)
 
 
@@ -58,7 +56,7 @@ def requeued(task: str = "a", token: str = "") -> Entry:
     return Entry(AT, ev.TaskRequeued(task, ""), token)
 
 
-def count(store: Store) -> int:
+def count(store: BlockingStore) -> int:
     return len(list(store.read()))
 
 
@@ -296,7 +294,10 @@ class ForgetsTheFence(SqliteStore):
 
 
 def broken_interleavings(
-    folder: Path, kind: type[SqliteStore], first: Callable[[Store], object], second: Callable[[Store], object]
+    folder: Path,
+    kind: type[SqliteStore],
+    first: Callable[[BlockingStore], object],
+    second: Callable[[BlockingStore], object],
 ) -> list[int]:
     """The statements of `first` before which `second` can come so that both succeed, on a new store each time."""
     broken: list[int] = []
@@ -306,7 +307,7 @@ def broken_interleavings(
         seen, both = [0], [0]
 
         def trace(
-            *_: Any, seen: list[int] = seen, both: list[int] = both, other: Store = other, at: int = place
+            *_: Any, seen: list[int] = seen, both: list[int] = both, other: BlockingStore = other, at: int = place
         ) -> bool:
             seen[0] += 1
             if seen[0] == at:
@@ -326,15 +327,15 @@ def broken_interleavings(
     raise AssertionError("no end of statements")
 
 
-def appends(store: Store) -> None:
+def appends(store: BlockingStore) -> None:
     store.append([stop("a"), stop("b")])
 
 
-def takes_over(store: Store) -> None:
+def takes_over(store: BlockingStore) -> None:
     take(store, YOU, now=99)
 
 
-def claims(store: Store) -> None:
+def claims(store: BlockingStore) -> None:
     store.append([start()])
 
 
@@ -358,7 +359,7 @@ def test_a_claim_that_is_read_and_then_written_is_caught(tmp_path: Path) -> None
     assert 2 in broken_interleavings(tmp_path, ReadsTheClaimFirst, claims, claims)
 
 
-def writes_after_all(one: Store, other: Store) -> bool:
+def writes_after_all(one: BlockingStore, other: BlockingStore) -> bool:
     """Whether a lead that lost to another can write once that one has given the lead back and a third has taken it."""
     take(one)
     take(other, YOU, now=99)

@@ -110,7 +110,7 @@ LEAD = """
 import os, sys
 from pathlib import Path
 from ganger.core import events as ev
-from ganger.engine.lead_lock import boot_seconds
+from ganger.local.boot_clock import boot_seconds
 from ganger.errors import GangerError, RunLockedError
 from ganger.ports.store import Entry, Owner
 from ganger.stores.sqlite import SqliteStore

@@ -151,7 +151,7 @@ def test_an_agent_in_the_project_neither_writes_nor_reads_the_store_or_a_key(tmp
     assert project.run() == 1
     assert got_by(project) == dict.fromkeys(got_by(project)) and len(got_by(project)) == 7
     assert project.status() is TaskStatus.FAILED and project.state().status is not RunStatus.COMPLETED
-    assert (project.root / ".ganger/r1/ganger.db").resolve() == project.folder.database.resolve()
+    assert (project.root / ".ganger/r1/ganger.db").resolve() == (project.folder.path / "ganger.db").resolve()
     assert not project.folder.path.is_relative_to(project.root)
 
 
@@ -192,7 +192,7 @@ def test_what_an_agent_puts_in_the_place_of_ganger_s_files_is_neither_followed_n
         assert (shown / "state.json").read_text() == project.folder.state.read_text()
         assert (shown / "logs/a.worker.1.log").read_text() == project.log("a")
         assert stat.S_ISREG((shown / "report.md").lstat().st_mode)
-        assert (shown / "ganger.db").resolve() == project.folder.database.resolve()
+        assert (shown / "ganger.db").resolve() == (project.folder.path / "ganger.db").resolve()
     # Reading commands look nowhere else either.
     assert project.ganger("status", "--json").returncode == 0
     assert project.run() == 0, "and the run is known to be through"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -54,10 +54,10 @@ from ganger.core.state.projection import state_text
 from ganger.core.verify.environment import child_environment, withheld_names
 from ganger.endpoint.address import remove as remove_address
 from ganger.endpoint.server import ReportServer
+from ganger.engine.direct_lock import alone_in
 from ganger.engine.healing.learned_rules import learned_elsewhere
 from ganger.engine.journal import Journal
 from ganger.engine.lead import Lead, Order, Reconcile
-from ganger.engine.lead_lock import alone_in, leading
 from ganger.engine.output.published_files import show_ignored
 from ganger.engine.prompts.patched_prompts import PatchedPrompts
 from ganger.engine.resources.agent_homes import Homes
@@ -82,7 +82,7 @@ from ganger.runners.table import KnownRunners
 from ganger.sandboxes.bubblewrap import Bubblewrap
 from ganger.sandboxes.choose import Walls, keeps_in_place
 from ganger.sandboxes.concealed import concealed
-from ganger.stores.sqlite import SqliteStore
+from ganger.stores.table import stores_of
 from ganger.views.planned.reconcile import difference_lines
 from ganger.workspaces.direct.fixed_files import FixedFiles
 from ganger.workspaces.direct.project_copy import ProjectCopies
@@ -134,8 +134,8 @@ def protection_of(project: Project, manifest: Path) -> Protection:
     return Protection(patterns, tuple(config.workspace.unprotected))
 
 
-@contextmanager
-def open_lead(project: Project, checked: Checked, options: RunOptions) -> Iterator[Lead]:
+@asynccontextmanager
+async def open_lead(project: Project, checked: Checked, options: RunOptions) -> AsyncIterator[Lead]:
     """Takes the lead of a run, new or continued, and always releases it at the end."""
     checked.require()
     assert checked.manifest is not None and checked.profiles is not None
@@ -147,13 +147,14 @@ def open_lead(project: Project, checked: Checked, options: RunOptions) -> Iterat
         _ignore_state_dir(project.state_path)
     else:
         show_ignored(folder)
-    store = SqliteStore(folder.database)
+    store = stores_of(folder.path).open_async(folder.path)
     try:
-        with leading(folder, store) as fence, _alone(project, checked.manifest.run_id):
+        fence = await store.take_lead()
+        with _alone(project, checked.manifest.run_id):
             note_lead(project, folder)
             sweep_left_over(project, folder)
             journal = Journal(store, RunState(), SystemClock(), masker_of(project))
-            journal.replay()
+            await journal.replay()
             _require_known(options, checked)
             contents = Contents(project.root, folder.path / CONTENTS)
             order = _order(project, checked, options, journal.state, contents, fence, agents)
@@ -164,7 +165,8 @@ def open_lead(project: Project, checked: Checked, options: RunOptions) -> Iterat
             if lead.state.finished and not lead.state.index.running:
                 remove_address(folder.path)
     finally:
-        store.close()
+        await store.release()
+        await store.close()
 
 
 def _tools(

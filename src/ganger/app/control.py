@@ -6,15 +6,14 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from ganger.app.runs import is_led, open_store
 from ganger.core.control.commands import act, was_refused
 from ganger.core.events import CommandTaken
 from ganger.core.model.run_state import RunState
 from ganger.core.times import stamp
-from ganger.engine.lead_lock import is_led
 from ganger.local.procfs import living_since as start_ticks
 from ganger.local.run_folder import RunFolder
 from ganger.ports.store import Command
-from ganger.stores.sqlite import SqliteStore
 
 WAIT_SEC = 2.0
 _LOOK_SEC = 0.05
@@ -50,7 +49,7 @@ def tell(folder: RunFolder, state: RunState, kind: str, data: Mapping[str, objec
     """
     if not is_led(folder) and (refusal := _refusal(state, kind, data)):
         return Told(state.run_id, kind, 0, False, refusal)
-    store = SqliteStore(folder.database)
+    store = open_store(folder)
     try:
         number = store.send(stamp(time.time()), kind, data)
     finally:
@@ -69,7 +68,7 @@ def _refusal(state: RunState, kind: str, data: Mapping[str, object]) -> str:
 def _wait(folder: RunFolder, since: int, number: int, wait_sec: float) -> tuple[bool, str]:
     """Whether a lead runs, and its outcome; empty without a lead or when the time is over."""
     deadline = time.monotonic() + wait_sec
-    store = SqliteStore(folder.database, read_only=True)
+    store = open_store(folder, read_only=True)
     try:
         while True:
             # The lead is checked first: it writes its last outcome to the store before it releases the lead.

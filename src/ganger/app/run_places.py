@@ -14,15 +14,13 @@ from pathlib import Path
 
 from ganger.config import Project
 from ganger.core.names import file_stem
-from ganger.engine.lead_lock import is_led
 from ganger.errors import GangerError
 from ganger.local.run_folder import RunFolder, make_private, replace_file, sweep_unfinished
 from ganger.local.scratch import sweep
+from ganger.stores.table import has_begun, runs_in, stores_of
 from ganger.worker.folders import (
     BOOK,
     LED,
-    STORE,
-    is_kept,
     lead_number,
     listed,
     newest_first,
@@ -37,8 +35,12 @@ _STORES = ("repo.git", "repos")
 def runs_of(project: Project) -> list[RunFolder]:
     """Every run of the project, newest first."""
     private = _adopted(project)
-    found = newest_first(folders_of_runs(str(project.shown_path), str(private or "")))
+    found = newest_first(folders_of_runs(str(project.shown_path), str(private or ""), kept_in=_kept_in))
     return [_folder(project, Path(path)) for path in found]
+
+
+def _kept_in(above: str) -> list[str]:
+    return [str(run) for run in runs_in(Path(above))]
 
 
 def note_lead(project: Project, folder: RunFolder) -> None:
@@ -91,12 +93,13 @@ def stays_within_reach(project: Project, folder: RunFolder) -> str:
 
 
 def _folder(project: Project, path: Path) -> RunFolder:
+    files = stores_of(path).files
     if path.parent == project.shown_path:
-        return RunFolder(path)
+        return RunFolder(path, store_files=files)
     shown = Path(os.path.normpath(project.shown_path / path.name))
     around = [project.root, *project.written_by_agents()]
     anchor = next((place for place in around if shown.is_relative_to(place)), project.shown_path.parent)
-    return RunFolder(path, shown, anchor)
+    return RunFolder(path, shown, anchor, files)
 
 
 def _has_agents_of_others(project: Project) -> bool:
@@ -145,7 +148,8 @@ def _own_names(project: Project) -> list[str]:
         found = sorted(project.shown_path.iterdir())
     except OSError:
         return []
-    return [path.name for path in found if is_kept(str(path)) or path.name in _STORES]
+    kept = runs_in(project.shown_path)
+    return [path.name for path in found if path in kept or path.name in _STORES]
 
 
 def _write_book(private: Path, root: str, names: list[str]) -> None:
@@ -164,7 +168,8 @@ def _note_own(project: Project, folder: RunFolder) -> None:
     for name in used:
         if name not in known and os.path.lexists(project.shown_path / name):
             raise _unknown(project.shown_path / name, project.private / name)
-    if folder.shown is not None and is_kept(str(folder.shown)) and not is_kept(str(folder.path)):
+    kept_there = folder.shown is not None and folder.shown in runs_in(folder.shown.parent)
+    if folder.shown is not None and kept_there and not has_begun(folder.path):
         raise _unknown(folder.shown, folder.path)
     fresh = [name for name in used if name not in known]
     if fresh:
@@ -201,7 +206,8 @@ def _adopted(project: Project) -> Path | None:
             hint=f"to move them here: mv {left} {private}; to start again, remove the links in {project.shown_path}",
             code="PROJECT_MOVED",
         )
-    if any(is_led(RunFolder(Path(path))) for path in folders_of_runs("", str(left))):
+    kept = [Path(path) for path in folders_of_runs("", str(left), kept_in=_kept_in)]
+    if any(stores_of(run).leader(run) is not None for run in kept):
         raise GangerError(
             f"the project was moved from {before} while a run of it is led",
             hint="stop that run first: ganger stop",
@@ -226,14 +232,17 @@ def _led_to(project: Project) -> Iterator[Path]:
         runs = sorted(project.shown_path.iterdir())
     except OSError:
         return
-    for run in runs:
-        try:
-            target = Path((run / STORE).readlink())
-        except OSError:
-            continue
+    for target in (target for run in runs for target in _links_in(run)):
         folder = target.parent.parent
         if folder.parent == project.private.parent and folder != project.private and (folder / BOOK).is_file():
             yield folder
+
+
+def _links_in(run: Path) -> list[Path]:
+    try:
+        return [path.readlink() for path in sorted(run.iterdir()) if path.is_symlink()]
+    except OSError:
+        return []
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@ from ganger.core.state.apply import apply
 from ganger.errors import NotFoundError
 from ganger.local.procfs import is_there
 from ganger.local.run_folder import RunFolder
-from ganger.stores.sqlite import SqliteStore
+from ganger.ports.store import BlockingStore, Leader
+from ganger.stores.table import has_begun as begun, stores_of
 
 _PACE_HOLDS_SEC = 120.0
 
@@ -25,8 +26,9 @@ def newest_run(project: Project, run_id: str | None) -> RunFolder:
     """The run a command is about: the named one, else the one started or continued last."""
     if run_id is not None:
         folder = place_of(project, run_id)
-        _require_readable(folder.database)
-        if not _exists(folder.database):
+        for name in folder.store_files:
+            _require_readable(folder.path / name)
+        if not has_begun(folder):
             raise NotFoundError(
                 f"no run {run_id!r} in {project.shown_path}", hint="ganger status without --run shows the newest"
             )
@@ -57,6 +59,27 @@ def _require_readable(folder: Path) -> None:
         )
 
 
+def has_begun(folder: RunFolder) -> bool:
+    try:
+        return begun(folder.path)
+    except OSError:
+        return False
+
+
+def open_store(folder: RunFolder, *, read_only: bool = False) -> BlockingStore:
+    """A run's events, for a command."""
+    return stores_of(folder.path).open(folder.path, read_only=read_only)
+
+
+def leader_of(folder: RunFolder) -> Leader | None:
+    """The living process that leads the run."""
+    return stores_of(folder.path).leader(folder.path)
+
+
+def is_led(folder: RunFolder) -> bool:
+    return leader_of(folder) is not None
+
+
 def read_state(folder: RunFolder) -> RunState:
     """A run's state, replayed from its events; changes nothing."""
     state = RunState()
@@ -66,7 +89,7 @@ def read_state(folder: RunFolder) -> RunState:
 
 
 def read_events(folder: RunFolder, since: int) -> Iterator[Recorded]:
-    store = SqliteStore(folder.database, read_only=True)
+    store = open_store(folder, read_only=True)
     try:
         yield from store.read(since)
     finally:

@@ -38,6 +38,8 @@ def command(
       ganger land --branch ganger/tonight
       ganger land --repo core
     """
+    import asyncio
+
     from ganger.app.commands.land import land
     from ganger.app.runs import newest_run, read_state
     from ganger.core.delivery.landings import is_pushed
@@ -45,14 +47,16 @@ def command(
     opened = open_project(project)
     folder = newest_run(opened, run_id)
     state = read_state(folder)
-    outcomes = land(
-        opened,
-        folder,
-        state,
-        say=lambda text: click.echo(text, err=True),
-        repo=repo,
-        branch=branch,
-        dry_run=dry_run,
+    outcomes = asyncio.run(
+        land(
+            opened,
+            folder,
+            state,
+            say=lambda text: click.echo(text, err=True),
+            repo=repo,
+            branch=branch,
+            dry_run=dry_run,
+        )
     )
     if as_json:
         first = outcomes[0].as_json() if outcomes else {"how": "nothing"}

@@ -68,19 +68,20 @@ def _amendment(settings: tuple[str, ...]) -> Amend | None:
 def _folder(run: str | None, project: Path | None) -> RunFolder:
     from ganger.app.runs import newest_run
 
-    if run is not None and (Path(run) / "ganger.db").is_file():
-        return _kept(Path(run), project)
-    return newest_run(look_at_project(project), run)
+    given = _given(Path(run), project) if run is not None and Path(run).is_dir() else None
+    return given or newest_run(look_at_project(project), run)
 
 
-def _kept(folder: Path, project: Path | None) -> RunFolder:
-    """The run's folder; a folder given by path may be one that only shows a run of the project."""
+def _given(folder: Path, project: Path | None) -> RunFolder | None:
+    """The run in a folder given by path, which may be one that only shows a run of the project."""
     from ganger.app.run_places import runs_of
+    from ganger.app.runs import has_begun
     from ganger.local.run_folder import RunFolder
 
     shown = folder.resolve()
     own = runs_of(look_at_project(project))
-    return next((run for run in own if run.shown is not None and run.shown.resolve() == shown), RunFolder(folder))
+    found = next((run for run in own if run.shown is not None and run.shown.resolve() == shown), RunFolder(folder))
+    return found if has_begun(found) else None
 
 
 def _extract(folder: RunFolder, project: Path | None) -> Extract:

@@ -105,9 +105,10 @@ def command(
 
 def _idle_flags(project: Project, checked: Checked, *, reconcile: bool) -> list[str]:
     from ganger.app.run_places import place_of
+    from ganger.app.runs import has_begun
 
     assert checked.manifest is not None
-    if reconcile and not place_of(project, checked.manifest.run_id).database.exists():
+    if reconcile and not has_begun(place_of(project, checked.manifest.run_id)):
         return [f"--reconcile: has no effect, run {checked.manifest.run_id} has not begun"]
     return []
 
@@ -175,10 +176,10 @@ def _dry_run(project: Project, checked: Checked, only: tuple[str, ...], *, recon
 def _difference(project: Project, checked: Checked) -> Difference | None:
     from ganger.app.compose import difference_of
     from ganger.app.run_places import place_of
-    from ganger.app.runs import read_state
+    from ganger.app.runs import has_begun, read_state
 
     assert checked.manifest is not None
     folder = place_of(project, checked.manifest.run_id)
-    if not folder.database.exists():
+    if not has_begun(folder):
         return None
     return difference_of(project, checked, read_state(folder), folder).difference

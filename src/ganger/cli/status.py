@@ -41,7 +41,7 @@ def command(project: Path | None, run_id: str | None, as_json: bool) -> int:
       ganger status
       ganger status --run night-12 --json
     """
-    from ganger.engine.lead_lock import is_led
+    from ganger.app.runs import is_led
     from ganger.views.run.hosts import troubled_hosts
     from ganger.views.run.registry import registry, waiting_accounts
     from ganger.views.run.removals import removals

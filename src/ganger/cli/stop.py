@@ -26,8 +26,8 @@ def command(drain: bool, project: Path | None, run_id: str | None, as_json: bool
       ganger stop --run night-12 --json
     """
     from ganger.app.control import Told, current_lead, still_working
+    from ganger.app.runs import is_led
     from ganger.cli.shell.send_command import show, tell_run
-    from ganger.engine.lead_lock import is_led
 
     opened = open_run(project, run_id)
     folder, state = opened

@@ -21,7 +21,7 @@ def command(task_id: str, project: Path | None, run_id: str | None, as_json: boo
     Examples:
       ganger why build-api
     """
-    from ganger.engine.lead_lock import is_led
+    from ganger.app.runs import is_led
     from ganger.views.run.why import why
     from ganger.views.text import one_line, shown_moments
 

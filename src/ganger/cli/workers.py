@@ -38,8 +38,8 @@ def command(past: bool, project: Path | None, run_id: str | None, as_json: bool)
       ganger workers
       ganger workers --past --json
     """
+    from ganger.app.runs import is_led
     from ganger.core.times import stamp
-    from ganger.engine.lead_lock import is_led
     from ganger.views.run.hosts import troubled_hosts
     from ganger.views.run.registry import registry, waiting_accounts
     from ganger.views.text import one_line

@@ -61,6 +61,9 @@ class Journal:
         self._questions = 0
         self._later: asyncio.TimerHandle | None = None
         self._tick: asyncio.Task[None] | None = None
+        # One commit at a time; what is recorded meanwhile goes into the next one.
+        self._committing = asyncio.Lock()
+        self._in_flight: list[Entry] = []
         self._changed = asyncio.Event()
 
     def record(self, *events: Event) -> Awaitable[None]:
@@ -90,11 +93,12 @@ class Journal:
                 self._queue.append(Entry(at, event, own))
 
     def is_open(self, task: str, token: str) -> bool:
-        """Whether the attempt with this token is current, also after everything that is queued."""
+        """Whether the attempt with this token is current, also after everything that is not applied yet."""
         known = self.state.tasks.get(task)
         if known is None or known.attempt.token != token or known.status is not TaskStatus.RUNNING:
             return False
-        return not any(isinstance(e.event, _CLOSING) and e.event.task == task for e in self._queue)
+        pending = (*self._in_flight, *self._queue)
+        return not any(isinstance(e.event, _CLOSING) and e.event.task == task for e in pending)
 
     def _begin_tick(self) -> asyncio.Task[None]:
         if self._later is not None:
@@ -111,10 +115,21 @@ class Journal:
         return f"q-{self._questions}"
 
     async def _commit(self) -> None:
-        queue, self._queue, self._tick = self._queue, [], None
+        async with self._committing:
+            self._in_flight, self._queue, self._tick = self._queue, [], None
+            try:
+                await self._append(self._in_flight)
+            except BaseException as problem:
+                # Known before the next commit begins: nothing may be recorded after what was lost.
+                self.error = self.error or problem
+                raise
+            finally:
+                self._in_flight = []
+
+    async def _append(self, batch: Sequence[Entry]) -> None:
         if self.error is not None:
             raise self.error
-        recorded = self.store.append(queue)
+        recorded = await self.store.append(batch)
         for entry in recorded:
             apply(self.state, entry)
         for entry in recorded:
@@ -142,31 +157,36 @@ class Journal:
         """Waits for what was recorded without being awaited."""
         if self._tick is not None or self._queue:
             await _Commit(self._begin_tick())
+        elif self._committing.locked():
+            async with self._committing:
+                if self.error is not None:
+                    raise self.error
 
     async def idle(self) -> None:
         """Returns when everything recorded is applied: only then may the state be used for a decision."""
-        while self._tick is not None:
+        while self._tick is not None or self._committing.locked():
             await self.settle()
 
-    def replay(self) -> int:
+    async def replay(self) -> int:
         """Brings the state up to the store's end, starting at the newest snapshot; returns how many events it read."""
-        if self.state.log.last_seq == 0 and (kept := self.store.snapshot()) is not None:
+        if self.state.log.last_seq == 0 and (kept := await self.store.snapshot()) is not None:
             known = decode_state(kept[1])
             if known is not None and known.log.last_seq == kept[0]:
                 self.state, self._snapshot_seq = known, kept[0]
                 # The state lives as long as this process; collecting garbage in it would cost time again and again.
                 gc.freeze()
         count = 0
-        for entry in self.store.read(self.state.log.last_seq):
+        async for entry in self.store.read(self.state.log.last_seq):
             apply(self.state, entry)
             count += 1
         return count
 
-    def save_snapshot(self, *, ending: bool = False) -> None:
+    async def save_snapshot(self, *, ending: bool = False) -> None:
         """Makes the next start cheap, if enough has happened since the last; an ended run always has a snapshot."""
         per_task = int(_SNAPSHOT_EVENTS_PER_TASK * len(self.state.tasks))
         worth = per_task // 10 if ending else max(_SNAPSHOT_EVERY_EVENTS, per_task)
         since = self.state.log.last_seq - self._snapshot_seq
         if self.error is None and since > 0 and (since >= worth or (ending and not self._snapshot_seq)):
-            self.store.save_snapshot(self.state.log.last_seq, encode_state(self.state))
-            self._snapshot_seq = self.state.log.last_seq
+            seq, text = self.state.log.last_seq, encode_state(self.state)
+            await self.store.save_snapshot(seq, text)
+            self._snapshot_seq = seq

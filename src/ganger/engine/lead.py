@@ -49,7 +49,6 @@ from ganger.engine.changes.repositories import Repositories
 from ganger.engine.changes.shared_folder import SharedFolder
 from ganger.engine.healing.heal_round import Healing, heal_started, write_in_place
 from ganger.engine.healing.learned_rules import write_rules
-from ganger.engine.lead_lock import LEASE_SEC, RENEW_SEC, boot_seconds
 from ganger.engine.output.progress import ProgressLog
 from ganger.engine.output.report import write_report
 from ganger.engine.output.state_file import StateFile
@@ -60,7 +59,7 @@ from ganger.engine.stop_guard import StopGuard
 from ganger.engine.workers.file_protocol import sweep_desks
 from ganger.engine.workers.gateway import WorkerGateway
 from ganger.errors import GangerError, LeadLost
-from ganger.ports.store import Command, Entry
+from ganger.ports.store import RENEW_SEC, Command, Entry
 
 # A longer wait is split, so that a changed clock is noticed.
 _LONGEST_WAIT_SEC = 30.0
@@ -95,16 +94,7 @@ class Reconcile:
 class Lead:
     """Owns the event loop's tasks of one run. One lead per run at a time."""
 
-    def __init__(
-        self,
-        tools: RunResources,
-        order: Order,
-        *,
-        grace_sec: float = 5.0,
-        look_every_sec: float = 0.2,
-        boot_clock: Callable[[], float] = boot_seconds,
-    ) -> None:
-        """`look_every_sec`: how often commands are looked for."""
+    def __init__(self, tools: RunResources, order: Order, *, grace_sec: float = 5.0) -> None:
         self.tools, self.order, self.grace_sec = tools, order, grace_sec
         self.journal = tools.journal
         self.state: RunState = tools.journal.state
@@ -121,7 +111,8 @@ class Lead:
         self._problem: BaseException | None = None
         self._healing: asyncio.Task[None] | None = None
         self._barrier: asyncio.Task[None] | None = None
-        self._look_every_sec, self._boot_clock = look_every_sec, boot_clock
+        self._taking = asyncio.Lock()
+        self._last_seen = 0
         self._taken_over: list[str] = []
         self._stop_why = self._waits_for = ""
         self.tell: Callable[[str], None] = lambda _text: None
@@ -129,7 +120,7 @@ class Lead:
 
     async def run(self) -> int:
         """Leads the run to its end; the exit code says how it ended."""
-        self.progress.catch_up()
+        await self.progress.catch_up()
         self.journal.listeners += [self.projector.on_event, self.progress.on_event]
         if self.tools.notices is not None:
             self.journal.listeners.append(self.tools.notices.on_event)
@@ -154,8 +145,8 @@ class Lead:
             raise
         await self._end_all()
         self._sweep_homes()
-        self.show_state()
-        self.journal.save_snapshot(ending=True)
+        await self.show_state()
+        await self.journal.save_snapshot(ending=True)
         self._require_sound_end()
         return exit_code(self.state)
 
@@ -174,20 +165,20 @@ class Lead:
         )
         sweep_desks(self.tools.folder.path, self.state, self.tools.homes.discard)
 
-    def show_state(self) -> None:
+    async def show_state(self) -> None:
         """What people and programs read, updated from the events: the last lead may have died before it did so."""
-        self.progress.catch_up()
+        await self.progress.catch_up()
         self.projector.finish()
         write_report(self.tools.folder, self.state)
         write_rules(self.tools.folder, self.state)
         write_usage(self.tools.folder, self.state)
 
-    def note_landing(self, branch: str, commit: str, repo: str = "") -> None:
+    async def note_landing(self, branch: str, commit: str, repo: str = "") -> None:
         """The run is finished, and the user's branch contains it."""
         entry = Entry(stamp(self.tools.clock.now()), ev.Landed(branch, commit, repo))
-        for recorded in self.journal.store.append([entry]):
+        for recorded in await self.journal.store.append([entry]):
             apply(self.state, recorded)
-        self.progress.catch_up()
+        await self.progress.catch_up()
         write_report(self.tools.folder, self.state)
 
     async def _begin(self) -> None:
@@ -451,17 +442,20 @@ class Lead:
         """Applies commands that people left in the store, within a second."""
         while True:
             await self._take_commands()
-            await asyncio.sleep(self._look_every_sec)
+            # A command that could not be taken is not taken again and again.
+            await self.journal.store.wait(commands=max(self.state.lead.commands_taken, self._last_seen))
 
     async def _take_commands(self) -> bool:
-        """Whether there was one."""
+        """Whether there was one. Each is taken once, also when two parts of the lead look at the same time."""
         any_taken = False
-        for command in self.tools.journal.store.commands(self.state.lead.commands_taken):
-            taken = await self._effects(command)
-            if taken:
-                any_taken = True
-                await self._record_effects(taken)
-            await self._heed(taken)
+        async with self._taking:
+            for command in await self.journal.store.commands(self.state.lead.commands_taken):
+                self._last_seen = command.number
+                taken = await self._effects(command)
+                if taken:
+                    any_taken = True
+                    await self._record_effects(taken)
+                await self._heed(taken)
         return any_taken
 
     async def _effects(self, command: Command) -> list[ev.Event]:
@@ -514,8 +508,8 @@ class Lead:
         """Renews the lease, and keeps a snapshot for the next start."""
         while True:
             await asyncio.sleep(RENEW_SEC)
-            self.tools.journal.store.renew(self._boot_clock(), LEASE_SEC)
-            self.journal.save_snapshot()
+            await self.journal.store.renew()
+            await self.journal.save_snapshot()
 
     # --- ends ---------------------------------------------------------------------------------------------------
 
@@ -539,10 +533,12 @@ class Lead:
         run's folder is gone, there is no next lead, so the agents end too."""
         self._gate.shut()
         await self._cancel(self._tasks)
-        if self.state.log.last_seq and (isinstance(problem, FolderDeleted) or not self.tools.folder.database.exists()):
+        if self.state.log.last_seq and (isinstance(problem, FolderDeleted) or not await self.journal.store.exists()):
             with contextlib.suppress(GangerError, OSError):
                 await self.tools.launcher.stop_all(self.grace_sec)
         await self._close()
+        # What is being recorded at this moment is shown as well.
+        await asyncio.gather(self.journal.settle(), return_exceptions=True)
         if self.state.log.last_seq and not isinstance(problem, LeadLost):
             with contextlib.suppress(GangerError):
                 self.projector.write()

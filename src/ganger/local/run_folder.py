@@ -24,21 +24,18 @@ class RunFolder:
     """Where one run keeps everything; names as users know them.
 
     `shown` is where people look, if that is elsewhere, and `anchor` the folder above it. Below `anchor`, agents may
-    have replaced anything, so nothing there is ever read.
+    have replaced anything, so nothing there is ever read. `store_files`: what is there of the run's store.
     """
 
     path: Path
     shown: Path | None = None
     anchor: Path | None = None
+    store_files: tuple[str, ...] = ()
 
     @property
     def known_as(self) -> Path:
         """As people know it."""
         return self.shown or self.path
-
-    @property
-    def database(self) -> Path:
-        return self.path / "ganger.db"
 
     @property
     def state(self) -> Path:

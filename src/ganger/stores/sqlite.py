@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NoReturn
 
 from ganger.core.events import AttemptStarted, Event, Recorded, decode, encode, type_name
 from ganger.errors import StoreError
-from ganger.ports.store import Command, Entry, Owner
+from ganger.ports.store import BlockingStore, Command, Entry, Leader, Owner, Store
 from ganger.stores.database import (
     BUSY_MS,
     OLDEST_SQLITE,
@@ -29,9 +31,10 @@ from ganger.stores.database import (
     sqlite_version,
     transaction,
 )
+from ganger.stores.lead_lock import folders_in, leader, leading
 from ganger.stores.leases import CLOSING, RELEASED, REPORTS, Claim, Lease, lead_lost, require_free, stale
 
-__all__ = ["OLDEST_SQLITE", "SqliteStore", "migrations", "sqlite_version"]
+__all__ = ["OLDEST_SQLITE", "SqliteStore", "SqliteStores", "migrations", "sqlite_version"]
 
 _LAST = "SELECT coalesce(max(seq), 0) FROM events"
 _COUNTED = "SELECT count(*) || ' ' || coalesce(max(seq), 0) FROM events"
@@ -74,6 +77,7 @@ _RELEASE = "UPDATE lead SET pid = 0 WHERE fence = ?"
 
 _SEND = "INSERT INTO commands (at, kind, data) VALUES (?, ?, ?) RETURNING number"
 _SELECT_COMMANDS = "SELECT number, at, kind, data FROM commands WHERE number > ? ORDER BY number"
+_LAST_COMMAND = "SELECT coalesce(max(number), 0) FROM commands"
 _SAVE_SNAPSHOT = """INSERT INTO snapshot (one, seq, written_at, text)
     SELECT 1, seq, at, ?2 FROM events WHERE seq = ?1 AND (SELECT fence FROM lead) = ?3
     ON CONFLICT (one) DO UPDATE SET seq = excluded.seq, written_at = excluded.written_at, text = excluded.text
@@ -262,6 +266,12 @@ class SqliteStore:
             rows = self._rows(_SELECT_COMMANDS, since)
         return [Command(place, at, kind, json.loads(data)) for place, at, kind, data in rows]
 
+    def has_new(self, *, events: int | None = None, commands: int | None = None) -> bool:
+        with named_errors(self.path):
+            if events is not None and number(self._db, _LAST) > events:
+                return True
+            return commands is not None and not self._events_only and number(self._db, _LAST_COMMAND) > commands
+
     def save_snapshot(self, seq: int, text: str) -> None:
         self._require_same_file()
         with named_errors(self.path):
@@ -281,5 +291,42 @@ class SqliteStore:
     def _rows(self, sql: str, *values: str | int) -> list[tuple[Any, ...]]:
         return self._db.execute(sql, values).fetchall()
 
+    def exists(self) -> bool:
+        return self.path.exists()
+
     def close(self) -> None:
         self._db.close()
+
+
+class SqliteStores:
+    """Runs whose events are in a file of their folder."""
+
+    files: tuple[str, ...] = ("ganger.db",)
+
+    def runs(self, above: Path) -> list[Path]:
+        return [folder for folder in folders_in(above) if _is_file(folder / self.files[0])]
+
+    def exists(self, run: Path) -> bool:
+        return (run / self.files[0]).exists()
+
+    def open(self, run: Path, *, read_only: bool = False) -> SqliteStore:
+        return SqliteStore(run / self.files[0], read_only=read_only)
+
+    def open_async(self, run: Path) -> Store:
+        # Imported here: commands that only read start faster without asyncio.
+        from ganger.stores.on_thread import OnThread
+
+        return OnThread(self, run)
+
+    def leading(self, run: Path, store: BlockingStore) -> AbstractContextManager[int]:
+        return leading(run, store)
+
+    def leader(self, run: Path) -> Leader | None:
+        return leader(run)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False

@@ -125,7 +125,8 @@ def is_over(folder: str) -> bool:
 
 
 def is_led(folder: str) -> bool:
-    """Whether a living process leads the run, also one that has just started and does not accept workers yet."""
+    """Whether a living process of this machine leads the run, also one that has just started and does not accept
+    workers yet. By its lock, not by its store: a worker is plain files for any Python, so it opens no store."""
     import fcntl
 
     try:

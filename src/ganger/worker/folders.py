@@ -11,12 +11,13 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
 # The file that says which project a folder is for, and what Ganger made in the project's own state folder.
 BOOK = "project.json"
-STORE = "ganger.db"
+# Each run has one of these: its events where they are a file, its lock wherever they are.
+SIGNS = ("ganger.db", "lead.lock")
 # The file that says which run was led last. Only leads write it; reading a store changes file times.
 LED = "led.json"
 _LONGEST_LED = 4096
@@ -73,16 +74,18 @@ def listed(book: Mapping[str, Any]) -> list[str]:
     return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
 
-def run_folders(shown: str, private: str) -> list[str]:
-    """The folders of the project's runs. Links are only for display, and folders that agents put there do not count."""
-    book = read_book(private) if private else None
+def run_folders(shown: str, private: str, kept_in: Callable[[str], list[str]] | None = None) -> list[str]:
+    """The folders of the project's runs. Links are only for display, and folders that agents put there do not count.
+
+    `kept_in` finds the runs of a folder. Without it they are known by a file: a worker is plain files for any Python,
+    so it opens no store and asks none.
+    """
+    found, book = kept_in or _kept_in, read_book(private) if private else None
     if book is None:
-        return [folder for folder in _folders(shown) if is_kept(folder)]
-    kept = set(listed(book))
-    own = [folder for folder in _folders(private) if is_kept(folder)]
-    names = {os.path.basename(folder) for folder in own}
-    others = [folder for folder in _folders(shown) if os.path.basename(folder) in kept - names and is_kept(folder)]
-    return own + others
+        return found(shown)
+    own = found(private)
+    names = set(listed(book)) - {os.path.basename(folder) for folder in own}
+    return own + [folder for folder in found(shown) if os.path.basename(folder) in names]
 
 
 def newest_first(folders: Iterable[str]) -> list[str]:
@@ -118,21 +121,21 @@ def _led(folder: str) -> tuple[int, str]:
     return number, str(noted.get("folder", ""))
 
 
-def is_kept(folder: str) -> bool:
-    """Whether a run's events are in this folder itself."""
+def _kept_in(above: str) -> list[str]:
+    try:
+        folders = sorted(entry.path for entry in os.scandir(above) if entry.is_dir(follow_symlinks=False))
+    except OSError:
+        return []
+    return [folder for folder in folders if any(_is_file(f"{folder}/{sign}") for sign in SIGNS)]
+
+
+def _is_file(path: str) -> bool:
     import stat
 
     try:
-        return stat.S_ISREG(os.lstat(f"{folder}/{STORE}").st_mode)
+        return stat.S_ISREG(os.lstat(path).st_mode)
     except OSError:
         return False
-
-
-def _folders(above: str) -> list[str]:
-    try:
-        return sorted(entry.path for entry in os.scandir(above) if entry.is_dir(follow_symlinks=False))
-    except OSError:
-        return []
 
 
 def _owner(path: str) -> int:

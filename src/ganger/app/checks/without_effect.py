@@ -75,10 +75,11 @@ def require_effect(project: Project, checked: Checked) -> list[str]:
     """The warnings of a run. A run that has not begun is refused if a safeguard would be missing."""
     # Imported here: commands that only read need none of it and run often.
     from ganger.app.run_places import place_of
+    from ganger.app.runs import has_begun
 
     found = ineffective(project, checked)
     assert checked.manifest is not None
-    if found.refused and not place_of(project, checked.manifest.run_id).database.exists():
+    if found.refused and not has_begun(place_of(project, checked.manifest.run_id)):
         raise InputError(
             str(checked.source),
             found.refused,

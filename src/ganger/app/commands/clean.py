@@ -9,11 +9,10 @@ from pathlib import Path
 
 from ganger.app.compose import repository_of
 from ganger.app.run_places import at_place, gone_projects, runs_of
-from ganger.app.runs import keeper_pid, read_state, size_of
+from ganger.app.runs import is_led, keeper_pid, read_state, size_of
 from ganger.config import Project
 from ganger.core.model.run_state import RunState
 from ganger.core.names import file_stem, repo_place, repo_store
-from ganger.engine.lead_lock import is_led
 from ganger.engine.resources.agent_homes import Homes
 from ganger.errors import NotFoundError, StoreError
 from ganger.local.run_folder import RunFolder

@@ -16,11 +16,10 @@ from ganger.app.checks.project import check_project
 from ganger.app.compose import make_agents, programs_on_path
 from ganger.app.preflight import delivering_repos, meet
 from ganger.app.run_places import gone_projects, runs_of
-from ganger.app.runs import read_state, size_of
+from ganger.app.runs import is_led, read_state, size_of
 from ganger.app.sandbox import sandbox_settings
 from ganger.config import PROJECT_FILE, Project, project_root, read_project
 from ganger.core.vocabulary import RunStatus
-from ganger.engine.lead_lock import is_led
 from ganger.errors import GangerError
 from ganger.sandboxes.choose import (
     HOW_TO_GET_WALLS,

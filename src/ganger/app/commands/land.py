@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from ganger.app.checks.project import check_project
 from ganger.app.compose import SystemClock, checks_of, repository_of
 from ganger.app.delivery import path_of
 from ganger.app.run_places import at_place
+from ganger.app.runs import is_led
 from ganger.app.sandbox import sandbox_of
 from ganger.config import Project, environment
 from ganger.core.delivery.landings import is_pushed, is_requested, landable, repos_merged
@@ -19,14 +19,13 @@ from ganger.core.model.run_state import RunState
 from ganger.core.names import repo_store
 from ganger.core.planning.repos import PROJECT, shown
 from ganger.core.times import stamp
-from ganger.engine.lead_lock import is_led, leading
 from ganger.engine.stop_guard import StopGuard
 from ganger.engine.verification.checks import why_red
 from ganger.errors import GangerError, NotFoundError
 from ganger.launchers.launcher import KeptLauncher
 from ganger.local.run_folder import RunFolder
 from ganger.ports.store import Entry
-from ganger.stores.sqlite import SqliteStore
+from ganger.stores.table import stores_of
 from ganger.workspaces.git.landing import Landing, LandingPlan
 
 Say = Callable[[str], None]
@@ -61,7 +60,7 @@ class LandingWay:
         return LandOutcome(plan.how, plan.branch, plan.before, plan.tip, plan.commits, self.repo)
 
 
-def land(
+async def land(
     project: Project,
     folder: RunFolder,
     state: RunState,
@@ -89,7 +88,7 @@ def land(
         if way.plan.how == "merge":
             both = f"{way.plan.before[:12]} and {way.plan.head[:12]}"
             say(f"your branch{_of(way.repo)} has new commits: verifying the merge of {both}")
-            asyncio.run(_verify(project, folder, state, way))
+            await _verify(project, folder, state, way)
     for way in moving:
         way.landing.move(way.plan)
         if not led:
@@ -189,9 +188,10 @@ def _record(folder: RunFolder, way: LandingWay) -> None:
     """Records the landing, unless a process leads the run: only that process writes its events."""
     if is_led(folder):
         return
-    store = SqliteStore(folder.database)
+    stores = stores_of(folder.path)
+    store = stores.open(folder.path)
     try:
-        with leading(folder, store):
+        with stores.leading(folder.path, store):
             store.append([Entry(stamp(time.time()), Landed(way.plan.branch, way.plan.tip, way.repo))])
     finally:
         store.close()

@@ -14,6 +14,7 @@ from ganger.app.commands.doctor import sandbox_lacks
 from ganger.app.commands.land import land
 from ganger.app.compose import RunOptions, open_lead, uncommitted
 from ganger.app.run_places import place_of, stays_within_reach
+from ganger.app.runs import has_begun
 from ganger.cli.foreground.lasting_output import lasting_output
 from ganger.cli.foreground.screens import JsonLines, LineScreen, Screen
 from ganger.config import Project, environment
@@ -30,7 +31,7 @@ def _welcome(project: Project, checked: Checked) -> list[str]:
     """Checks remotes and forges before any agent starts. A run that has begun continues: a problem with a remote then
     belongs to the task that meets it."""
     assert checked.manifest is not None
-    if place_of(project, checked.manifest.run_id).database.exists():
+    if has_begun(place_of(project, checked.manifest.run_id)):
         return []
     from ganger.app.preflight import delivering_repos, require_welcome
 
@@ -53,16 +54,22 @@ def drive(
     """Runs to the end and prints the outcome. `notes` are printed before it begins; `waits`: for people's reviews."""
     options = RunOptions(None if only is None else tuple(only), max_tasks, reconcile, waits)
     notes = [*notes, *_welcome(project, checked)]
-    with open_lead(project, checked, options) as lead:
+    return asyncio.run(_drive(project, checked, options, as_json=as_json, quiet_end=quiet_end, notes=notes))
+
+
+async def _drive(
+    project: Project, checked: Checked, options: RunOptions, *, as_json: bool, quiet_end: bool, notes: Sequence[str]
+) -> int:
+    async with open_lead(project, checked, options) as lead:
         screen = choose_screen(lead, as_json=as_json)
         if lead.order.reconcile is not None:
             for line in shown_difference(lead.order.reconcile.difference):
                 screen.note(line)
         lead.journal.listeners.append(screen.on_event)
-        if _already_complete(lead) and lead.order.reconcile is None:
+        if await _already_complete(lead) and lead.order.reconcile is None:
             screen.note(f"run {lead.state.run_id} is already COMPLETED; nothing to do")
-            lead.show_state()
-            screen.show_end(lead, quiet=True)
+            await lead.show_state()
+            await screen.show_end(lead, quiet=True)
             return 0
         within_reach = stays_within_reach(project, lead.tools.folder)
         for warning in [*notes, *warnings(project, checked), *([within_reach] if within_reach else [])]:
@@ -70,34 +77,34 @@ def drive(
         lead.tell = screen.note
         screen.begin(lead)
         try:
-            code = asyncio.run(_lead_on(lead, screen))
+            code = await _lead_on(lead, screen)
         finally:
             screen.close()
         if code == EXIT_INTERRUPTED:
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, lambda *_: os._exit(EXIT_INTERRUPTED))
-        _land(project, lead, screen)
-        screen.show_end(lead, quiet=quiet_end)
+        await _land(project, lead, screen)
+        await screen.show_end(lead, quiet=quiet_end)
         return code
 
 
-def _land(project: Project, lead: Lead, screen: Screen) -> None:
+async def _land(project: Project, lead: Lead, screen: Screen) -> None:
     """With `workspace.land = "finish"` a completed run moves the operator's branch itself."""
-    if project.config.workspace.land == "finish" and lead.state.mode != "direct" and _already_complete(lead):
+    if project.config.workspace.land == "finish" and lead.state.mode != "direct" and await _already_complete(lead):
         try:
-            outcomes = land(project, lead.tools.folder, lead.state, say=screen.note, led=True)
+            outcomes = await land(project, lead.tools.folder, lead.state, say=screen.note, led=True)
         except GangerError as problem:
             screen.note(f"not landed: {problem.message}" + (f"; {problem.hint}" if problem.hint else ""))
             return
         for outcome in outcomes:
-            lead.note_landing(outcome.branch, outcome.after, outcome.repo)
+            await lead.note_landing(outcome.branch, outcome.after, outcome.repo)
             where = f" of {outcome.repo}" if outcome.repo else ""
             screen.note(f"landed: {outcome.branch or 'HEAD'}{where} is at {outcome.after[:12]}")
 
 
-def _already_complete(lead: Lead) -> bool:
+async def _already_complete(lead: Lead) -> bool:
     state = lead.state
-    asked = lead.journal.store.commands(state.lead.commands_taken)
+    asked = await lead.journal.store.commands(state.lead.commands_taken)
     return state.finished and state.status is RunStatus.COMPLETED and not asked
 
 
@@ -147,11 +154,15 @@ async def _lead_on(lead: Lead, screen: Screen) -> int:
             os._exit(EXIT_INTERRUPTED)
 
     # A closed terminal is a request to stop too, unless SIGHUP is ignored (nohup).
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
-            loop.add_signal_handler(number, on_signal, number)
+    stopping = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        stopping.append(signal.SIGHUP)
+    for number in stopping:
+        loop.add_signal_handler(number, on_signal, number)
     ticking = loop.create_task(screen.tick(lead))
     try:
         return await lead.run()
     finally:
         ticking.cancel()
+        for number in stopping:
+            loop.remove_signal_handler(number)

@@ -145,7 +145,7 @@ class Live:
     def close(self) -> None:
         self._live.stop()
 
-    def show_end(self, lead: Lead, *, quiet: bool) -> None:
+    async def show_end(self, lead: Lead, *, quiet: bool) -> None:
         if not quiet:
             for line in closing(lead):
                 self._console.print(Text(line), soft_wrap=True)

@@ -107,7 +107,7 @@ class Screen(Protocol):
 
     def close(self) -> None: ...
 
-    def show_end(self, lead: Lead, *, quiet: bool) -> None: ...
+    async def show_end(self, lead: Lead, *, quiet: bool) -> None: ...
 
 
 def _say(line: str) -> None:
@@ -132,11 +132,11 @@ class JsonLines:
     def close(self) -> None:
         return None
 
-    def show_end(self, lead: Lead, *, quiet: bool) -> None:
+    async def show_end(self, lead: Lead, *, quiet: bool) -> None:
         if quiet and lead.state.finished:
             last = [
                 r
-                for r in lead.journal.store.read(max(0, lead.state.log.last_seq - 1))
+                async for r in lead.journal.store.read(max(0, lead.state.log.last_seq - 1))
                 if isinstance(r.event, ev.RunFinished)
             ]
             for recorded in last:
@@ -172,7 +172,7 @@ class LineScreen:
     def close(self) -> None:
         return None
 
-    def show_end(self, lead: Lead, *, quiet: bool) -> None:
+    async def show_end(self, lead: Lead, *, quiet: bool) -> None:
         if not quiet:
             for line in closing(lead):
                 _say(line)

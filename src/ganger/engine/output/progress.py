@@ -11,7 +11,7 @@ import contextlib
 import fcntl
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from ganger.contracts.verify_profile import Profile
 from ganger.core import events as ev
@@ -44,7 +44,10 @@ class ProgressLog:
     def __init__(self, folder: RunFolder, journal: Journal, profiles: Mapping[str, Profile] | None = None) -> None:
         self.path = folder.path / "progress.md"
         self._journal, self._profiles = journal, profiles or {}
-        self._lines: list[tuple[int, str]] = []
+        self._lines: dict[int, str] = {}
+        self._unnamed: list[ev.Recorded] = []
+        self._flushing = asyncio.Lock()
+        self._flush: asyncio.Task[None] | None = None
         self._size = _UNKNOWN
         self._written = 0
         self._names: dict[tuple[str, int], str] = {}
@@ -53,38 +56,43 @@ class ProgressLog:
 
     def on_event(self, recorded: ev.Recorded) -> None:
         """Lines of several commits are written together, a moment after them."""
-        line = self._line(recorded)
-        if line:
-            self._lines.append((recorded.seq, line))
+        if not self._is_named(recorded.event):
+            self._unnamed.append(recorded)
+            self._flush_soon()
+        elif line := self._line(recorded):
+            self._lines[recorded.seq] = line
             self._flush_soon()
 
-    def catch_up(self) -> None:
+    async def catch_up(self) -> None:
         """Brings the file up to the store's end."""
-        self._size, self._lines = _UNKNOWN, []
-        self.flush()
+        self._size = _UNKNOWN
+        await self.flush()
 
-    def flush(self) -> None:
+    async def flush(self) -> None:
         """A full disk stops no work: missing lines come with a later line, or a later lead."""
-        if self._later is not None:
-            self._later.cancel()
-            self._later = None
-        try:
-            with self._locked() as fd:
-                if os.fstat(fd).st_size != self._size:
-                    self._meet(fd)
-                self._append(fd, [line for seq, line in self._lines if seq > self._written])
-                self._written = max([self._written, *(seq for seq, _ in self._lines)])
-                self._size = os.fstat(fd).st_size
-        except (OSError, GangerError):
-            self._size = _UNKNOWN
-        self._lines = []
+        async with self._flushing:
+            if self._later is not None:
+                self._later.cancel()
+                self._later = None
+            try:
+                with self._locked() as fd:
+                    missing = await self._missing(fd) if os.fstat(fd).st_size != self._size else []
+                    await self._learn_names([*missing, *self._unnamed])
+                    lines = {r.seq: self._line(r) for r in [*missing, *self._unnamed]} | self._lines
+                    self._append(fd, [line for seq, line in sorted(lines.items()) if seq > self._written])
+                    self._written = max([self._written, *lines])
+                    self._size = os.fstat(fd).st_size
+            except (OSError, GangerError):
+                self._size = _UNKNOWN
+            self._lines, self._unnamed = {}, []
 
     def _flush_soon(self) -> None:
         if self._later is None:
-            try:
-                self._later = asyncio.get_running_loop().call_later(_WITHIN_SEC, self.flush)
-            except RuntimeError:
-                self.flush()
+            self._later = asyncio.get_running_loop().call_later(_WITHIN_SEC, self._begin_flush)
+
+    def _begin_flush(self) -> None:
+        self._later = None
+        self._flush = asyncio.get_running_loop().create_task(self.flush())
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[int]:
@@ -99,8 +107,8 @@ class ProgressLog:
         finally:
             os.close(fd)
 
-    def _meet(self, fd: int) -> None:
-        """The file is not as this lead left it: torn lines are removed, missing ones come from the store."""
+    async def _missing(self, fd: int) -> list[ev.Recorded]:
+        """The file is not as this lead left it: torn lines are removed, the events of missing ones are returned."""
         size = os.fstat(fd).st_size
         start = max(0, size - _TAIL_BYTES)
         data = os.pread(fd, size - start, start)
@@ -114,7 +122,7 @@ class ProgressLog:
         keep = max(whole.rfind(b"\n") + 1, last.end() if last is not None else 0)
         if start + keep < size:
             os.ftruncate(fd, start + keep)
-        self._lines = [(r.seq, line) for r in self._journal.store.read(self._written) if (line := self._line(r))]
+        return [recorded async for recorded in self._journal.store.read(self._written)]
 
     def _last_mark(self, data: bytes) -> re.Match[bytes] | None:
         """Numbers that no event has yet were not written by Ganger."""
@@ -177,20 +185,28 @@ class ProgressLog:
         task, attempt = getattr(event, "task", ""), getattr(event, "attempt", 0)
         if not task or not attempt:
             return ""
-        if (task, attempt) not in self._names:
-            self._names[task, attempt] = self._known(task, attempt)
-        return self._names[task, attempt]
+        return self._names.get((task, attempt), f"attempt-{attempt}")
 
-    def _known(self, task: str, attempt: int) -> str:
+    def _is_named(self, event: ev.Event) -> bool:
+        """Whether the name of the event's worker is known, if there is one; else it has to be looked for."""
+        task, attempt = getattr(event, "task", ""), getattr(event, "attempt", 0)
+        if isinstance(event, ev.AttemptStarted):
+            self._note_name(event)
+        if not task or not attempt or (task, attempt) in self._names:
+            return True
         now = self._journal.state.tasks.get(task)
         if now is not None and now.attempts == attempt and now.worker is not None:
-            return now.worker.name
-        if not self._looked:
-            self._looked = True
-            for recorded in self._journal.store.read(0):
-                if isinstance(recorded.event, ev.AttemptStarted):
-                    self._note_name(recorded.event)
-        return self._names.get((task, attempt), f"attempt-{attempt}")
+            self._names[task, attempt] = now.worker.name
+        return self._looked or (task, attempt) in self._names
+
+    async def _learn_names(self, events: Sequence[ev.Recorded]) -> None:
+        """From the store, once, if one of these events is about a worker that an earlier lead started."""
+        if all(self._is_named(recorded.event) for recorded in events):
+            return
+        self._looked = True
+        async for recorded in self._journal.store.read(0):
+            if isinstance(recorded.event, ev.AttemptStarted):
+                self._note_name(recorded.event)
 
     def _note_name(self, event: ev.AttemptStarted) -> None:
         """A delivery that continues has no worker."""

@@ -29,7 +29,7 @@ _FILE_TAKES_SEC, _BYTES_A_SEC = 0.0005, 200e6
 _ALWAYS_SEC, _SHARE = 0.05, 0.02
 # Linked as they are; a person finds them by the names that the guides use.
 _LINKED = (
-    *("ganger.db", "logs", "progress.md", "prompts", "patches", "saved", "edits", "backups", "lead.log", "keeper"),
+    *("logs", "progress.md", "prompts", "patches", "saved", "edits", "backups", "lead.log", "keeper"),
     "counter",
 )
 
@@ -170,7 +170,8 @@ class ShownFiles:
         """Links what was added since."""
         if self._folder.shown is None:
             return
-        missing = [name for name in _LINKED if name not in self._linked and (self._folder.path / name).exists()]
+        names = (*self._folder.store_files, *_LINKED)
+        missing = [name for name in names if name not in self._linked and (self._folder.path / name).exists()]
         if missing:
             with _shown(self._folder) as place:
                 if place is not None:

@@ -12,24 +12,19 @@ import json
 import os
 import select
 import signal
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from ganger.errors import GangerError, RunLockedError, StoreError
+from ganger.local.boot_clock import boot_seconds
+from ganger.local.locks import locked
 from ganger.local.procfs import boot_id, living_since, machine_name
-from ganger.local.run_folder import RunFolder, named_os_errors
-from ganger.ports.store import Owner, Store
+from ganger.local.run_folder import named_os_errors
+from ganger.ports.store import LEASE_SEC, BlockingStore, Leader, Owner
 
-LEASE_SEC = 15.0
-RENEW_SEC = 4.0
+LOCK = "lead.lock"
 _GONE_MS = 10_000
-
-
-def boot_seconds() -> float:
-    """Seconds since the machine started, including sleep: no one can set this clock."""
-    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 def this_process() -> Owner:
@@ -62,78 +57,43 @@ def _read_holder(fd: int) -> _Holder | None:
         return None
 
 
-def _locked(fd: int, tries: int = 20) -> bool:
-    """A process that only looks holds the lock for an instant, so a refusal counts only if it lasts."""
-    for _ in range(tries):
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            time.sleep(0.01)
-        else:
-            return True
-    return False
-
-
-def is_led(folder: RunFolder) -> bool:
-    """Whether a living process holds the lead of this run."""
-    return _look(folder)[0]
-
-
-def leader(folder: RunFolder) -> Owner | None:
-    """The living process that holds the lead of this run, as far as it has identified itself."""
-    led, holder = _look(folder)
-    return holder.owner if led and holder is not None else None
-
-
-def _look(folder: RunFolder) -> tuple[bool, _Holder | None]:
+def leader(run: Path) -> Leader | None:
+    """The living process that holds the lead of the run in this folder."""
     try:
-        fd = os.open(folder.path / "lead.lock", os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(run / LOCK, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
-        return False, None
+        return None
     try:
-        holder = _read_holder(fd)
+        holder, since = _read_holder(fd), os.fstat(fd).st_mtime
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return True, holder
+        return Leader(holder.owner if holder is not None else None, since)
     finally:
         os.close(fd)
-    return False, None
+    return None
 
 
-@contextlib.contextmanager
-def alone_in(state_dir: Path, run: str) -> Iterator[None]:
-    """One run at a time changes a folder in place: otherwise one run would change what the other verifies."""
-    path = state_dir / "direct.lock"
-    with named_os_errors(path):
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+def folders_in(above: Path) -> list[Path]:
     try:
-        if not _locked(fd):
-            other = os.pread(fd, 256, 0).decode("utf-8", "replace").strip() or "another run"
-            raise RunLockedError(
-                f"run {other} works in this folder; in direct mode one run at a time may change it",
-                hint="wait for it, or end it: ganger stop --run " + other,
-            )
-        with named_os_errors(path):
-            os.ftruncate(fd, 0)
-            os.pwrite(fd, run.encode()[:256], 0)
-        yield
-    finally:
-        os.close(fd)
+        with os.scandir(above) as entries:
+            return sorted(Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False))
+    except OSError:
+        return []
 
 
 @contextlib.contextmanager
 def leading(
-    folder: RunFolder, store: Store, *, lease_sec: float = LEASE_SEC, now: Callable[[], float] = boot_seconds
+    run: Path, store: BlockingStore, *, lease_sec: float = LEASE_SEC, now: Callable[[], float] = boot_seconds
 ) -> Iterator[int]:
     """One lead per run; yields its fence. The previous lead is dead by then: if its lease ran out, it is ended.
 
     The lease must be renewed with `store.renew(now(), lease_sec)` well before it ends.
     """
-    path = folder.path / "lead.lock"
+    path = run / LOCK
     with named_os_errors(path):
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fence = _take(fd, folder.path.name, store, lease_sec, now)
+        fence = _take(fd, run.name, store, lease_sec, now)
         try:
             yield fence
         finally:
@@ -145,9 +105,9 @@ def leading(
         os.close(fd)
 
 
-def _take(fd: int, run: str, store: Store, lease_sec: float, now: Callable[[], float]) -> int:
+def _take(fd: int, run: str, store: BlockingStore, lease_sec: float, now: Callable[[], float]) -> int:
     """The lock first, then the lease; in reverse only against a lead whose lease ran out."""
-    me, alone = this_process(), _locked(fd)
+    me, alone = this_process(), locked(fd)
     late = [] if alone else [_late_holder(fd, me, run)]
     over: list[Owner] = []
     if alone:
@@ -176,7 +136,7 @@ def _take(fd: int, run: str, store: Store, lease_sec: float, now: Callable[[], f
         fence = take()
     try:
         _end(late + over, run)
-        if not alone and not _locked(fd, tries=200):
+        if not alone and not locked(fd, tries=200):
             raise _refusal(run, "an unknown process")
     except GangerError:
         store.release()
