@@ -60,10 +60,7 @@ def _require_readable(folder: Path) -> None:
 
 
 def has_begun(folder: RunFolder) -> bool:
-    try:
-        return begun(folder.path)
-    except OSError:
-        return False
+    return begun(folder.path)
 
 
 def open_store(folder: RunFolder, *, read_only: bool = False) -> BlockingStore:

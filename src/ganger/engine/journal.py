@@ -162,9 +162,13 @@ class Journal:
                 if self.error is not None:
                     raise self.error
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything recorded is applied: only then may the state be used for a decision."""
+        return self._tick is None and not self._committing.locked()
+
     async def idle(self) -> None:
-        """Returns when everything recorded is applied: only then may the state be used for a decision."""
-        while self._tick is not None or self._committing.locked():
+        while not self.is_idle:
             await self.settle()
 
     async def replay(self) -> int:

@@ -77,9 +77,8 @@ class OnThread:
         await self._call(lambda store: store.renew(boot_seconds(), LEASE_SEC))
 
     async def release(self) -> None:
-        if self._thread is not None:
-            with suppress(GangerError, OSError):
-                await self._in_turn(self._give_back)
+        with suppress(GangerError, OSError):
+            await self._in_turn(self._give_back)
 
     def _give_back(self) -> None:
         lead, self._lead = self._lead, None
@@ -115,9 +114,9 @@ class OnThread:
         return await self._call(lambda store: store.exists())
 
     async def close(self) -> None:
-        if self._thread is not None:
-            await self._in_turn(self._close)
-            self._asked.put(None)
+        await self._in_turn(self._close)
+        self._asked.put(None)
+        self._thread = None
 
     def _close(self) -> None:
         if self._opened is not None:

@@ -307,7 +307,10 @@ class SqliteStores:
         return [folder for folder in folders_in(above) if _is_file(folder / self.files[0])]
 
     def exists(self, run: Path) -> bool:
-        return (run / self.files[0]).exists()
+        try:
+            return (run / self.files[0]).exists()
+        except OSError:
+            return False
 
     def open(self, run: Path, *, read_only: bool = False) -> SqliteStore:
         return SqliteStore(run / self.files[0], read_only=read_only)
