@@ -320,8 +320,8 @@ class Lead:
         if self.state.lead.stopping and self._healing is not None:
             await asyncio.wait({self._healing})
             return
-        seen = self.state.last_seq
-        if await self._take_commands() or self.state.last_seq != seen or not self.journal.is_idle:
+        seen = self.state.log.last_seq
+        if await self._take_commands() or self.state.log.last_seq != seen or not self.journal.is_idle:
             # Decided again: what was recorded meanwhile may have brought tasks back.
             return
         if self.order.waits and finish.run_status is RunStatus.ABORTED and not finish.question and awaiting(self.state):
