@@ -12,7 +12,7 @@ from ganger.core.control.commands import act
 from ganger.core.model.ledger import RepoRules
 from ganger.core.model.records import Policy, TaskSpec
 from ganger.core.scheduling.resume import taken_up
-from ganger.core.vocabulary import HealSchedule, TaskStatus
+from ganger.core.vocabulary import HealSchedule, Mode, TaskStatus
 from tests.core.run_model import FAILURES, Model
 
 D = TaskStatus.DONE
@@ -78,7 +78,7 @@ class RepoRun(Model):
         if not self.events:
             self.record(ev.RunStarted("run", "digest", self.policy, self.specs))
         self.record(
-            ev.LeadStarted(1, policy=self.policy, only=only, max_tasks=max_tasks, mode="local-git", repos=self.repos)
+            ev.LeadStarted(1, policy=self.policy, only=only, max_tasks=max_tasks, mode=Mode.LOCAL_GIT, repos=self.repos)
         )
         self.record(*taken_up(self.state))
         return self

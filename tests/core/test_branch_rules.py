@@ -9,9 +9,10 @@ import pytest
 from ganger.core.delivery.branch_rules import BranchRules, clashes, unnamed
 from ganger.core.delivery.request_merges import framed, renewed, renewed_title
 from ganger.core.model.ledger import RepoRules
+from ganger.core.vocabulary import PushStyle
 
-PUSHES = RepoRules(branch="main", style="branch", required_jobs=("ci.yml/test",))
-ASKS = replace(PUSHES, style="request")
+PUSHES = RepoRules(branch="main", style=PushStyle.BRANCH, required_jobs=("ci.yml/test",))
+ASKS = replace(PUSHES, style=PushStyle.REQUEST)
 MERGES = replace(ASKS, auto_merge=True)
 BY_MERGE, BY_SQUASH = replace(MERGES, merge_method="merge"), replace(MERGES, merge_method="squash")
 

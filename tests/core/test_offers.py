@@ -13,7 +13,7 @@ from ganger.core.model.records import Budget, Policy, TaskSpec
 from ganger.core.model.run_state import RunState
 from ganger.core.scheduling import choosing, windows
 from ganger.core.scheduling.windows import Decision, Finish, Start, Wait, decide, offer, starts_after
-from ganger.core.vocabulary import BlockReason, HealSchedule, RunStatus, TaskStatus
+from ganger.core.vocabulary import BlockReason, HealSchedule, Mode, RunStatus, TaskStatus
 from tests.core.run_model import Model, random_specs
 
 P, D, B = TaskStatus.PENDING, TaskStatus.DONE, TaskStatus.BLOCKED
@@ -189,7 +189,7 @@ def test_a_resting_account_does_not_keep_a_task_from_a_session_that_pays_for_its
 def test_a_session_is_not_counted_to_its_roles_account() -> None:
     """G04: a limit of two at once is for two agents."""
     run = SessionRun(handed(*"abc", a="worker", b="worker", c="worker"), OFF).begin()
-    run.state.mode = "local-git"
+    run.state.mode = Mode.LOCAL_GIT
     run.record(ev.AccountLimited("", 2, "cut"))
     assert run.ask() == "a" and decide(run.state, 0.0) == [Start("b"), Start("c")]
 

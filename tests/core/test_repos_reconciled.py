@@ -9,7 +9,7 @@ from ganger.core.model.run_state import RunState
 from ganger.core.planning.repos import why_not
 from ganger.core.scheduling.windows import decide
 from ganger.core.state.apply import apply
-from ganger.core.vocabulary import HealSchedule
+from ganger.core.vocabulary import HealSchedule, Mode
 
 RULES = (RepoRules("lib", locks="exclusive"), RepoRules("app", ("lib",), "exclusive"))
 KEPT = TaskSpec("use", repo="app")
@@ -20,7 +20,7 @@ def test_a_repository_stays_red_and_the_run_goes_on_without_the_task_that_broke_
     policy, state = Policy(heal_schedule=HealSchedule.OFF), RunState()
     happened: tuple[ev.Event, ...] = (
         ev.RunStarted("r", "one", policy, (TaskSpec("break", repo="lib"), KEPT)),
-        ev.LeadStarted(1, policy=policy, repos=RULES, mode="local-git"),
+        ev.LeadStarted(1, policy=policy, repos=RULES, mode=Mode.LOCAL_GIT),
         ev.ChainPaused("lib", "break", "a" * 40, "red", ("app",)),
         ev.Reconciled("two", (KEPT,), ("",), removed=("break",)),
     )

@@ -12,7 +12,7 @@ from ganger.core.model.ledger import Delivery, RepoRules
 from ganger.core.model.records import Policy, TaskSpec
 from ganger.core.model.run_state import RunState
 from ganger.core.state.apply import apply
-from ganger.core.vocabulary import BlockReason, TaskStatus
+from ganger.core.vocabulary import BlockReason, Mode, TaskStatus
 
 AT = "2026-01-01T00:00:00.000Z"
 ALL = ("verified", "committed", "pushed", "ci")
@@ -32,7 +32,7 @@ def halted(*repos: str, detail: str = "it is halted") -> RunState:
     specs = tuple(TaskSpec(rules.name or "own", repo=rules.name) for rules in REPOS)
     events: list[ev.Event] = [
         ev.RunStarted("run", "digest", policy, specs),
-        ev.LeadStarted(1, policy=policy, mode="local-git", repos=REPOS),
+        ev.LeadStarted(1, policy=policy, mode=Mode.LOCAL_GIT, repos=REPOS),
     ]
     events += [ev.ChainHalted(repo, "own", "a key") for repo in repos]
     for seq, event in enumerate(events, 1):

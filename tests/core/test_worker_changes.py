@@ -11,7 +11,7 @@ from ganger.core.model.records import Policy, TaskSpec
 from ganger.core.model.workers import Checkpoint, TierMark, WorkerNow
 from ganger.core.state.apply import apply
 from ganger.core.state.apply_worker import WORKER_CHANGES, is_at_work
-from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, TaskStatus, WorkerState
+from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, TaskStatus, WorkerState, WorkerVerdict
 from tests.core.run_model import Model
 
 S, X, R, OVER = WorkerState.SPAWNED, WorkerState.EXECUTING, WorkerState.REPORTING, WorkerState.STOPPED
@@ -183,15 +183,23 @@ def test_suspicion_goes_with_the_next_word_or_sign() -> None:
 
 def test_the_first_verdict_holds() -> None:
     """H08: a tree is ended once, and for one reason."""
-    model = after(STARTED, ev.WorkerEnding("a", 1, "stalled", "silent"), ev.WorkerEnding("a", 1, "context", "full"))
-    assert (worker_of(model).verdict, worker_of(model).why) == ("stalled", "silent")
+    model = after(
+        STARTED,
+        ev.WorkerEnding("a", 1, WorkerVerdict.STALLED, "silent"),
+        ev.WorkerEnding("a", 1, WorkerVerdict.CONTEXT, "full"),
+    )
+    assert (worker_of(model).verdict, worker_of(model).why) == (WorkerVerdict.STALLED, "silent")
 
 
 def test_a_person_has_the_last_word_on_what_follows() -> None:
     """G12: what Ganger found first does not bring the task back against their will."""
-    model = after(STARTED, ev.WorkerEnding("a", 1, "stalled", "silent"), ev.WorkerEnding("a", 1, "ended", "a person"))
-    model.record(ev.WorkerEnding("a", 1, "context", "full"))
-    assert (worker_of(model).verdict, worker_of(model).why) == ("ended", "a person")
+    model = after(
+        STARTED,
+        ev.WorkerEnding("a", 1, WorkerVerdict.STALLED, "silent"),
+        ev.WorkerEnding("a", 1, WorkerVerdict.ENDED, "a person"),
+    )
+    model.record(ev.WorkerEnding("a", 1, WorkerVerdict.CONTEXT, "full"))
+    assert (worker_of(model).verdict, worker_of(model).why) == (WorkerVerdict.ENDED, "a person")
 
 
 def asked(number: int, attempt: int = 1, **more: Any) -> ev.QuestionAsked:

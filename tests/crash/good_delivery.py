@@ -10,7 +10,7 @@ from ganger.core import events as ev
 from ganger.core.model.ci import JobFact, RunFact, Word
 from ganger.core.model.ledger import RepoRules
 from ganger.core.model.records import Policy, TaskSpec
-from ganger.core.vocabulary import HealSchedule, RunStatus, TaskStatus
+from ganger.core.vocabulary import HealSchedule, Mode, PushStyle, RunStatus, TaskStatus
 from tests.crash.good_run import Tale, start, worked
 
 POLICY = Policy(heal_schedule=HealSchedule.OFF, concurrency=2)
@@ -29,7 +29,7 @@ APP = RepoRules(
     ("lib",),
     "exclusive",
     ("verified", "committed", "pushed", "ci"),
-    "request",
+    PushStyle.REQUEST,
     "main",
     "forgejo",
     ("test",),
@@ -83,7 +83,7 @@ def red(task: str, number: int, sha: str) -> list[ev.Event]:
 def good() -> list[ev.Event]:
     return [
         ev.RunStarted("run", "digest", POLICY, SPECS),
-        ev.LeadStarted(1, policy=POLICY, fence=1, mode="local-git", repos=(LIB, APP)),
+        ev.LeadStarted(1, policy=POLICY, fence=1, mode=Mode.LOCAL_GIT, repos=(LIB, APP)),
         *merged("a", 1, ROOT, A1, ROOT),
         *pushed("a", 1, A1),
         *red("a", 1, A1),

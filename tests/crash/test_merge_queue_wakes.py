@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from ganger.core.model.run_state import Indexes, RunState
+from ganger.core.vocabulary import MergeMode
 from ganger.engine.merging.merge_queue import In, MergeQueue, Outcome, Waiting
 
 
@@ -29,7 +30,7 @@ def change(task: str) -> Waiting:
 
 
 async def two_in_one_commit() -> list[Outcome]:
-    state = RunState(merging="queue", index=Indexes(rank={"first": 0, "second": 1}))
+    state = RunState(merging=MergeMode.QUEUE, index=Indexes(rank={"first": 0, "second": 1}))
     parts = {"merge_batch": 16, "repositories": {"": None}, "checks": None, "folder": SimpleNamespace(path=Path())}
     tools: Any = SimpleNamespace(journal=SimpleNamespace(state=state), **parts)
     gate: Any = SimpleNamespace(check=lambda: None)

@@ -17,7 +17,7 @@ from ganger.core.model.run_state import RunState
 from ganger.core.model.task_state import TaskState
 from ganger.core.prompts.parts import CI_BOUND, SPAWN_BOUND, Part, joined
 from ganger.core.prompts.tokens import estimate
-from ganger.core.vocabulary import TaskStatus
+from ganger.core.vocabulary import PushStyle, TaskStatus
 from ganger.engine.prompts.assemble import Advice, CiNote, Handoff, assemble, ci_text, continuation, pieces
 from ganger.engine.workers.handoff import ci_brief, ci_note, handoff_of, plan_brief, repo_brief
 from ganger.local.run_folder import RunFolder
@@ -45,7 +45,7 @@ class Texts:
 
 
 def handoff(kind: str, name: str) -> Handoff:
-    rules = RepoRules(name, branch=name, style="request" if kind == "request" else "branch")
+    rules = RepoRules(name, branch=name, style=PushStyle.REQUEST if kind == "request" else PushStyle.BRANCH)
     return handoff_of(replace(rules, completion=("pushed",) if kind in ("branch", "request") else ("verified",)), name)
 
 

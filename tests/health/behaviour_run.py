@@ -133,7 +133,7 @@ def _of_one(book: Book, name: str, row: Row) -> Iterator[str]:
     endings = [r.event for r in book.of(name, ev.WorkerEnding)]
     verdicts = tuple(e.verdict for e in endings)  # type: ignore[union-attr]
     if verdicts != row.verdicts:
-        yield f"was ended as {verdicts}, not {row.verdicts}: {endings}"
+        yield f"was ended as {tuple(map(str, verdicts))}, not {row.verdicts}: {endings}"
     elif row.why and not any(row.why in text for text in _reasons([*endings, *failed])):
         yield f"nobody says {row.why!r}: {_reasons([*endings, *failed])}"
     counters = book.counters(name)

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ganger.core import events as ev
+from ganger.core.vocabulary import WorkerVerdict
 from ganger.engine.resources.live_attempts import LiveAttempt
 from ganger.engine.workers.monitor import WorkerMonitor
 
@@ -47,7 +48,7 @@ def _after() -> None:
 def _without_intent() -> None:
     """A planted mistake: the worker is ended first, and why is recorded only then."""
 
-    async def end(self: WorkerMonitor, post: LiveAttempt, verdict: str, why: str) -> None:
+    async def end(self: WorkerMonitor, post: LiveAttempt, verdict: WorkerVerdict, why: str) -> None:
         await self._end_tree(post)
         await die()
         await self._tools.journal.report(post.task, post.fence, ev.WorkerEnding(post.task, post.attempt, verdict, why))

@@ -18,7 +18,7 @@ from ganger.core.model.task_state import TaskState
 from ganger.core.model.workers import Checkpoint
 from ganger.core.state.apply import apply
 from ganger.core.state.projection import state_text
-from ganger.core.vocabulary import BlockReason, HealSchedule, RunStatus, TaskStatus
+from ganger.core.vocabulary import BlockReason, HealSchedule, RunStatus, TaskStatus, WorkerVerdict
 
 P, R, D = TaskStatus.PENDING, TaskStatus.RUNNING, TaskStatus.DONE
 NAMES = ("a", "b", "c", "d")
@@ -139,7 +139,7 @@ class CoreMachine(RuleBasedStateMachine):
             ev.WorkerCleared(task, number, word),
             ev.LimitWarned(task, number, word, word),
             ev.LimitExtended(task, number, word, 1e9, word),
-            ev.WorkerEnding(task, number, "stalled", word),
+            ev.WorkerEnding(task, number, WorkerVerdict.STALLED, word),
             ev.MessageLeft(task, number, "answer", word),
             ev.AttemptCheckpointed(task, number, word),
         )

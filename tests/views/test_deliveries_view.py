@@ -14,7 +14,7 @@ from ganger.core.model.records import Policy, TaskSpec
 from ganger.core.model.run_state import RunState
 from ganger.core.state.apply import apply
 from ganger.core.times import stamp
-from ganger.core.vocabulary import BlockReason, HealSchedule, TaskStatus
+from ganger.core.vocabulary import BlockReason, HealSchedule, Mode, TaskStatus
 from ganger.views.run.board import task_row
 from ganger.views.run.deliveries import delivery_row, delivery_rows, repo_rows
 from ganger.views.run.why import why
@@ -35,7 +35,7 @@ class Way:
         self.state = RunState()
         specs = (TaskSpec("a", repo="lib", timeout_sec=300), TaskSpec("b", repo="app"))
         self.record(ev.RunStarted("r1", "digest", OFF, specs))
-        self.record(ev.LeadStarted(1, policy=OFF, mode="local-git", repos=(LIB, APP)))
+        self.record(ev.LeadStarted(1, policy=OFF, mode=Mode.LOCAL_GIT, repos=(LIB, APP)))
         self.record(ev.AttemptStarted("a", 1, "t1", "coder", "first", "logs/x", "work"))
 
     def record(self, *events: ev.Event) -> None:

@@ -14,7 +14,7 @@ from ganger.core.model.records import Policy, TaskSpec
 from ganger.core.model.run_state import RunState
 from ganger.core.state.apply import apply
 from ganger.core.times import stamp
-from ganger.core.vocabulary import HealSchedule
+from ganger.core.vocabulary import HealSchedule, Mode
 from ganger.views.run.deliveries import delivered, ledger_json, ledger_lines
 
 OFF = Policy(heal_schedule=HealSchedule.OFF)
@@ -34,7 +34,8 @@ class Told:
         self.state = RunState()
         specs = (TaskSpec("units", repo="lib"), TaskSpec("app"))
         self.record(
-            ev.RunStarted("r1", "digest", OFF, specs), ev.LeadStarted(1, policy=OFF, mode="local-git", repos=(RULES,))
+            ev.RunStarted("r1", "digest", OFF, specs),
+            ev.LeadStarted(1, policy=OFF, mode=Mode.LOCAL_GIT, repos=(RULES,)),
         )
         self.record(ev.AttemptStarted("units", 1, "t1", "coder", "first", "logs/x", "work"))
 

@@ -11,7 +11,7 @@ from ganger.core import events as ev
 from ganger.core.model.workers import TierMark
 from ganger.core.state.snapshot import decode_state, encode_state
 from ganger.core.times import stamp
-from ganger.core.vocabulary import BlockReason, TaskStatus
+from ganger.core.vocabulary import BlockReason, Mode, TaskStatus
 from ganger.views.run.registry import WorkerRow, registry, waiting_accounts
 from tests.views.worker_story import BEGAN, Story
 
@@ -83,7 +83,7 @@ def test_past_workers_of_unfinished_tasks_are_shown_on_demand() -> None:
 
 def test_in_a_git_mode_the_workspace_is_the_attempts_own() -> None:
     """D11: where it works."""
-    story = Story(mode="local-git")
+    story = Story(mode=Mode.LOCAL_GIT)
     story.start("api")
     assert rows(story)[0].workspace == "/p/.ganger/r1/work/api.1"
 

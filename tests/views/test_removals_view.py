@@ -8,7 +8,7 @@ from ganger.core.model.ledger import RepoRules
 from ganger.core.model.records import Policy, TaskSpec
 from ganger.core.model.run_state import RunState
 from ganger.core.state.apply import apply
-from ganger.core.vocabulary import HealSchedule
+from ganger.core.vocabulary import HealSchedule, Mode
 from ganger.views.run.removals import removals
 
 AT, TIP = "2026-01-01T00:00:00.000000Z", "a" * 40
@@ -18,7 +18,9 @@ OFF = Policy(heal_schedule=HealSchedule.OFF)
 def after(repo: str, *events: ev.Event) -> RunState:
     state, rules = RunState(), RepoRules(repo, completion=("verified", "pushed"), branch="main")
     begun = ev.RunStarted("r", "digest", OFF, (TaskSpec("a", repo=repo), TaskSpec("b", repo=repo)))
-    for seq, event in enumerate((begun, ev.LeadStarted(1, policy=OFF, mode="local-git", repos=(rules,)), *events), 1):
+    for seq, event in enumerate(
+        (begun, ev.LeadStarted(1, policy=OFF, mode=Mode.LOCAL_GIT, repos=(rules,)), *events), 1
+    ):
         apply(state, ev.Recorded(seq, AT, event))
     return state
 

@@ -18,7 +18,7 @@ from ganger.core.model.run_state import RunState
 from ganger.core.prompts.parts import SPAWN_BOUND, Part, joined
 from ganger.core.prompts.tokens import estimate
 from ganger.core.state.apply import apply
-from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, TaskStatus
+from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, Mode, TaskStatus
 from ganger.engine.prompts.assemble import Advice, Handoff, assemble, pieces
 from ganger.engine.workers.handoff import ci_note
 from ganger.views.reference.codes import find
@@ -38,7 +38,8 @@ class Chain:
         self.state = RunState()
         specs = (TaskSpec("lib-1", repo="lib"), TaskSpec("lib-2", repo="lib"), TaskSpec("app-1", repo="app"))
         self.tell(
-            ev.RunStarted("r1", "digest", OFF, specs), ev.LeadStarted(1, policy=OFF, mode="local-git", repos=(LIB, APP))
+            ev.RunStarted("r1", "digest", OFF, specs),
+            ev.LeadStarted(1, policy=OFF, mode=Mode.LOCAL_GIT, repos=(LIB, APP)),
         )
         for name in started:
             self.tell(self.start(name))

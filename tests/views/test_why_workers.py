@@ -11,7 +11,7 @@ from ganger.core.model.counters import CHARGED
 from ganger.core.model.workers import Checkpoint
 from ganger.core.sentences.sentences import sentence
 from ganger.core.times import stamp
-from ganger.core.vocabulary import BlockReason, TaskStatus
+from ganger.core.vocabulary import BlockReason, TaskStatus, WorkerVerdict
 from ganger.views.run.why import why
 from tests.views.worker_story import BEGAN, Story
 
@@ -33,7 +33,7 @@ def test_a_running_task_says_what_its_worker_last_said_and_when() -> None:
     assert said.endswith(f"; ada took it; its last message was at {stamp(BEGAN + 60)}: write tests, 40 %.")
     story.record(ev.WorkerSuspected("api", 1, "no word for 8 min"), sec=500)
     assert "; it is suspicious: no word for 8 min." in why(story.state, "api").sentence
-    story.record(ev.WorkerEnding("api", 1, "stalled", "no word for 15 min"), sec=900)
+    story.record(ev.WorkerEnding("api", 1, WorkerVerdict.STALLED, "no word for 15 min"), sec=900)
     assert why(story.state, "api").sentence.endswith("; it is being stopped (stalled): no word for 15 min.")
 
 
@@ -52,7 +52,7 @@ def test_the_last_checkpoint_and_the_end_of_the_worker_are_evidence() -> None:
     story.start("api")
     stand = Checkpoint(1, stamp(BEGAN), done=("a", "b"), remaining=("c",), next_action="write c")
     story.record(ev.CheckpointTaken("api", 1, "r1", stand), ev.LimitWarned("api", 1, "time", "half is gone"))
-    story.record(ev.WorkerEnding("api", 1, "ended", "ended by a person"))
+    story.record(ev.WorkerEnding("api", 1, WorkerVerdict.ENDED, "ended by a person"))
     story.record(ev.TaskSettled("api", TaskStatus.BLOCKED, "ended by a person", BlockReason.PAUSED))
     evidence = why(story.state, "api").evidence
     assert evidence[-3:] == (
@@ -84,7 +84,7 @@ WORKER_EVENTS: list[tuple[ev.Event, str]] = [
     (ev.WorkerCleared("a", 1, "it spoke"), "a: no longer suspicious: it spoke"),
     (ev.LimitWarned("a", 1, "time", "half is gone"), "a: warning: half is gone"),
     (ev.LimitExtended("a", 1, "person", BEGAN, "asked"), "a: time limit extended to 00:00:00: asked"),
-    (ev.WorkerEnding("a", 1, "stalled", "quiet"), "a: worker stopped (stalled): quiet"),
+    (ev.WorkerEnding("a", 1, WorkerVerdict.STALLED, "quiet"), "a: worker stopped (stalled): quiet"),
     (ev.AttemptCheckpointed("a", 1, "context is full"), "a: a new worker continues: context is full"),
     (ev.MessageLeft("a", 1, "note", "hello"), "a: note for its worker: hello"),
     (ev.QuestionRaised("q-1", 2), "question q-1 is still open (reminder 2)"),

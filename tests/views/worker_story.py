@@ -7,7 +7,7 @@ from ganger.core.model.records import Policy, TaskSpec
 from ganger.core.model.run_state import RunState
 from ganger.core.state.apply import apply
 from ganger.core.times import stamp
-from ganger.core.vocabulary import HealSchedule, TaskStatus
+from ganger.core.vocabulary import HealSchedule, Mode, TaskStatus
 
 BEGAN = 1_767_225_600.0
 OFF = Policy(heal_schedule=HealSchedule.OFF)
@@ -17,7 +17,7 @@ NEEDS: dict[str, tuple[str, ...]] = {"api": (), "ui": ("api",), "docs": ("ui",),
 class Story:
     """api ← ui ← docs; api, db ← tests. `sec` is how long after the beginning something happens."""
 
-    def __init__(self, mode: str = "direct", pull_roles: tuple[str, ...] = ()) -> None:
+    def __init__(self, mode: Mode = Mode.DIRECT, pull_roles: tuple[str, ...] = ()) -> None:
         specs = tuple(TaskSpec(name, needs, role="worker") for name, needs in NEEDS.items())
         self.state, self.seq = RunState(), 0
         self.record(ev.RunStarted("r1", "digest", OFF, specs))

@@ -52,6 +52,7 @@ from ganger.core.scheduling.health import HealthPolicy
 from ganger.core.state.apply import apply
 from ganger.core.state.projection import state_text
 from ganger.core.verify.environment import child_environment, withheld_names
+from ganger.core.vocabulary import MergeMode, Mode
 from ganger.endpoint.address import remove as remove_address
 from ganger.endpoint.server import ReportServer
 from ganger.engine.direct_lock import alone_in
@@ -486,7 +487,7 @@ def _order(
     agents: dict[str, Agent],
 ) -> Order:
     assert checked.manifest is not None
-    compared = _compared(checked, state, contents)
+    compared, workspace = _compared(checked, state, contents), project.config.workspace
     return Order(
         run_id=checked.manifest.run_id,
         manifest_digest=checked.digest,
@@ -502,8 +503,8 @@ def _order(
         limits=limits_of(project),
         healer=HEALER if heals(project) else "",
         accounts=accounts_of(project, agents),
-        mode=project.config.workspace.mode,
-        merging=project.config.workspace.merging if project.config.workspace.mode != "direct" else "queue",
+        mode=Mode(workspace.mode),
+        merging=MergeMode(workspace.merging) if workspace.mode != "direct" else MergeMode.QUEUE,
         levels=checked.levels,
         boot_id=boot_id(),
         pull_roles=pull_roles(agents),

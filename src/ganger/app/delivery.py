@@ -17,6 +17,7 @@ from ganger.core.model.ledger import CI, MIRRORED, PUSHED, RepoRules, completion
 from ganger.core.model.records import TaskSpec
 from ganger.core.model.run_state import RunState
 from ganger.core.names import repo_place, repo_store
+from ganger.core.vocabulary import PushStyle
 from ganger.engine.resources.delivery_target import DeliveryTarget
 from ganger.errors import ForgeDenied, GangerError
 from ganger.local.run_folder import RunFolder
@@ -107,9 +108,9 @@ def rules_for(project: Project, repo: str, *, used: bool = True) -> RepoRules:
     )
 
 
-def _events(style: str, *, auto_merge: bool) -> tuple[str, ...]:
+def _events(style: PushStyle, *, auto_merge: bool) -> tuple[str, ...]:
     """The last one is of what a forge's own merge queue tries."""
-    if style != "request":
+    if style is not PushStyle.REQUEST:
         return ("push",)
     return ("push", "pull_request", "merge_group") if auto_merge else ("push", "pull_request")
 
@@ -123,7 +124,7 @@ def completion_of(project: Project, section: DeliverySection) -> tuple[str, ...]
     return completion_in(project.config.workspace.mode, section.completion, section.forge)
 
 
-def style_of(project: Project, section: DeliverySection) -> str:
+def style_of(project: Project, section: DeliverySection) -> PushStyle:
     return style_in(project.config.workspace.mode, section.style, section.forge)
 
 
@@ -245,7 +246,7 @@ class DeliveryParts:
 
     def _fork(self, repo: str, section: DeliverySection, rules: RepoRules, token: Callable[[], str]) -> Remote | None:
         """Where the branches of change requests go, if not to the remote."""
-        if not section.fork or rules.style != "request":
+        if not section.fork or rules.style is not PushStyle.REQUEST:
             return None
         address = remote_address(path_of(self.project, repo), section.fork)
         settings = RemoteSettings(

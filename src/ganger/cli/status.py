@@ -19,6 +19,7 @@ from ganger.cli.shell.options import (
     run_option,
     shown_bytes,
 )
+from ganger.core.vocabulary import Mode
 
 if TYPE_CHECKING:
     from ganger.core.model.run_state import RunState
@@ -60,7 +61,7 @@ def command(project: Path | None, run_id: str | None, as_json: bool) -> int:
         [*(row.line for row in hosts), *(row.line for row in removals(state)), *(row.line for row in accounts)],
     )
     _echo_delivery(folder, state)
-    if state.mode != "direct":
+    if state.mode is not Mode.DIRECT:
         merged = sum(bool(task.work.merged) for task in state.tasks.values())
         click.echo(
             f"  merged {merged}"

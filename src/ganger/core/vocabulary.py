@@ -43,6 +43,37 @@ class WorkerState(StrEnum):
     CHECKPOINTED = "CHECKPOINTED"
 
 
+class AttemptStep(StrEnum):
+    """How far Ganger is with an attempt."""
+
+    NONE = ""
+    AGENT = "agent"
+    PARSE = "parse"
+    WRITE = "write"
+    WRITTEN = "written"
+    CHANGE = "change"
+    VERIFY = "verify"
+    VERIFIED = "verified"
+    MERGE = "merge"
+    DELIVER = "deliver"
+    FAILED = "failed"
+
+
+class WorkerVerdict(StrEnum):
+    """Why Ganger stops a worker. `UNTOLD`: the session that asked for the task never learned that it has it."""
+
+    NONE = ""
+    STALLED = "stalled"
+    CRASHED = "crashed"
+    LINGERING = "lingering"
+    CONTEXT = "context"
+    LOST_MESSAGE = "lost_message"
+    UNTOLD = "untold"
+    ENDED = "ended"
+    REASSIGNED = "reassigned"
+    SKIPPED = "skipped"
+
+
 class BlockReason(StrEnum):
     AWAITING_REVIEW = "awaiting_review"
     QUOTA_WAIT = "quota_wait"
@@ -86,6 +117,28 @@ class Tier(StrEnum):
     CORRECTNESS = "correctness"
     SMOKE = "smoke"
     QUALITY = "quality"
+
+
+class Mode(StrEnum):
+    """Where attempts work: in the project's folder, or each in a checkout of its own, and with a forge besides."""
+
+    DIRECT = "direct"
+    LOCAL_GIT = "local-git"
+    FORGE = "forge"
+
+
+class MergeMode(StrEnum):
+    """When changes are merged: each when its turn comes, or all of a level together."""
+
+    QUEUE = "queue"
+    LEVEL = "level"
+
+
+class PushStyle(StrEnum):
+    """How changes leave the machine: pushed to a shared branch, or as a change request each."""
+
+    BRANCH = "branch"
+    REQUEST = "request"
 
 
 class HealSchedule(StrEnum):

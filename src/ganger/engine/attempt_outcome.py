@@ -7,12 +7,11 @@ from ganger.core import events as ev
 from ganger.core.model.records import Ended, Question
 from ganger.core.model.task_state import TaskState
 from ganger.core.state.apply_worker import BY_PERSON
-from ganger.core.vocabulary import BlockReason, FailureClass
+from ganger.core.vocabulary import BlockReason, FailureClass, WorkerVerdict
 from ganger.engine.attempt_context import Failed, RunningAttempt
 from ganger.errors import EXIT_BLOCKED, EXIT_CHECKPOINT, EXIT_ESCALATED
 
-UNTOLD = "untold"
-_LEFT = (*BY_PERSON, UNTOLD)
+_LEFT = (*BY_PERSON, WorkerVerdict.UNTOLD)
 
 
 class Left(Exception):
@@ -59,14 +58,14 @@ def meaning(case: RunningAttempt, ended: Ended) -> Failed | None:
     worker = case.now.worker
     if worker is None:
         return None
-    if worker.verdict == "stalled":
+    if worker.verdict is WorkerVerdict.STALLED:
         return case.failed(FailureClass.STALLED, worker.why, f"the worker stalled: {worker.why}")
-    if worker.verdict == "crashed":
+    if worker.verdict is WorkerVerdict.CRASHED:
         return case.failed(FailureClass.CRASH, "done mark without a report", worker.why)
-    if worker.verdict == "context":
-        raise Left("context", worker.why)
+    if worker.verdict is WorkerVerdict.CONTEXT:
+        raise Left(WorkerVerdict.CONTEXT, worker.why)
     if ended.code == EXIT_CHECKPOINT and has_checkpoint(case.now):
-        raise Left("context", "the worker saved its state and ended")
+        raise Left(WorkerVerdict.CONTEXT, "the worker saved its state and ended")
     if worker.escalated and ended.code in (0, EXIT_BLOCKED, EXIT_ESCALATED) and not ended.timed_out:
         return _asked(case)
     if ended.code == EXIT_BLOCKED and worker.beat_at:

@@ -18,7 +18,7 @@ from ganger.app.runs import has_begun
 from ganger.cli.foreground.lasting_output import lasting_output
 from ganger.cli.foreground.screens import JsonLines, LineScreen, Screen
 from ganger.config import Project, environment
-from ganger.core.vocabulary import RunStatus
+from ganger.core.vocabulary import Mode, RunStatus
 from ganger.engine.lead import Lead
 from ganger.errors import EXIT_INTERRUPTED, GangerError
 from ganger.views.planned.reconcile import shown_difference
@@ -90,7 +90,11 @@ async def _drive(
 
 async def _land(project: Project, lead: Lead, screen: Screen) -> None:
     """With `workspace.land = "finish"` a completed run moves the operator's branch itself."""
-    if project.config.workspace.land == "finish" and lead.state.mode != "direct" and await _already_complete(lead):
+    if (
+        project.config.workspace.land == "finish"
+        and lead.state.mode is not Mode.DIRECT
+        and await _already_complete(lead)
+    ):
         try:
             outcomes = await land(project, lead.tools.folder, lead.state, say=screen.note, led=True)
         except GangerError as problem:

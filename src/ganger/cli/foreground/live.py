@@ -18,7 +18,7 @@ from ganger.core import events as ev
 from ganger.core.model.workers import WorkerNow
 from ganger.core.names import verify_log, worker_log
 from ganger.core.times import stamp
-from ganger.core.vocabulary import TaskStatus
+from ganger.core.vocabulary import AttemptStep, TaskStatus
 from ganger.engine.lead import Lead
 from ganger.views.run.board import GLYPHS, counts_line, open_questions, rest_seconds, sentence, shown_duration
 from ganger.views.run.deliveries import delivery_row
@@ -119,10 +119,14 @@ class Live:
     def _row(self, name: str) -> tuple[Text, ...]:
         task = self._lead.state.tasks[name]
         since = time.monotonic() - self._started.get(name, time.monotonic())
-        log = verify_log(name, task.attempts) if task.attempt.step == "verify" else worker_log(name, task.attempts)
+        log = (
+            verify_log(name, task.attempts)
+            if task.attempt.step == AttemptStep.VERIFY
+            else worker_log(name, task.attempts)
+        )
         last = self._lead.tools.masked(last_line(self._lead.tools.folder.path / log))
         told, style = last, ""
-        if task.worker is not None and task.attempt.step == "agent":
+        if task.worker is not None and task.attempt.step == AttemptStep.AGENT:
             told, style = _told(task.worker, last)
         if name in self._lead.state.index.delivering:
             return self._delivery_row(name)

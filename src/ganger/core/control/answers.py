@@ -24,7 +24,7 @@ from ganger.core.scheduling.accounts import answer_account
 from ganger.core.scheduling.resume import bring_back, but, close_questions
 from ganger.core.state.apply_worker import is_at_work
 from ganger.core.state.hosts import answer_host
-from ganger.core.vocabulary import BlockReason, TaskStatus
+from ganger.core.vocabulary import AttemptStep, BlockReason, TaskStatus, WorkerVerdict
 
 CASCADE, PACKAGES, REFS, REQUEST = "cascade", "packages", "refs", "request"
 WAS_ME, WAS_NOT_ME = "it was me", "it was not me: pause the run, I will look at it"
@@ -130,8 +130,13 @@ def _told(state: RunState, name: str, question: Question, text: str) -> list[ev.
     if task.status is not TaskStatus.RUNNING:
         return bring_back(state, name, f"{question.id} was answered", text)
     left: list[ev.Event] = [ev.MessageLeft(name, task.attempts, "answer", text, question.id)]
-    if is_at_work(task) and task.attempt.step == "agent" and task.worker is not None and not task.worker.verdict:
-        left.append(ev.WorkerEnding(name, task.attempts, "reassigned", REASSIGNED))
+    if (
+        is_at_work(task)
+        and task.attempt.step == AttemptStep.AGENT
+        and task.worker is not None
+        and not task.worker.verdict
+    ):
+        left.append(ev.WorkerEnding(name, task.attempts, WorkerVerdict.REASSIGNED, REASSIGNED))
     return left
 
 

@@ -14,7 +14,7 @@ from ganger.core.model.run_state import RunState
 from ganger.core.planning.dependents import behind_failed
 from ganger.core.scheduling.resume import bad_need, bring_back, close_questions, parked
 from ganger.core.state.apply_removals import LEFT_OUT, PUT_BACK as PUT, RESTORED
-from ganger.core.vocabulary import BlockReason, TaskStatus
+from ganger.core.vocabulary import BlockReason, TaskStatus, WorkerVerdict
 
 REMOVED = "removed"
 LEAVE_REMOVED, PUT_BACK = "leave it out", "put it back"
@@ -83,7 +83,7 @@ def _leave_out(state: RunState, repo: str, names: Iterable[str], text: str) -> l
         task = state.tasks[name]
         if task.status is TaskStatus.RUNNING:
             require_running(state, name)
-            events.append(ev.WorkerEnding(name, task.attempts, "skipped", SKIPPED))
+            events.append(ev.WorkerEnding(name, task.attempts, WorkerVerdict.SKIPPED, SKIPPED))
             continue
         if task.status is TaskStatus.DONE:
             # Only a queued task can end in another status.

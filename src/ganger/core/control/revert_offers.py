@@ -9,6 +9,7 @@ from ganger.core.model.ledger import Delivery, RepoRules
 from ganger.core.model.run_state import RunState
 from ganger.core.planning.repos import shown
 from ganger.core.state.apply_delivery import rules_of
+from ganger.core.vocabulary import PushStyle
 
 ESCALATED, FATAL = "escalated", "fatal"
 REVERT_IT, BY_WORKER = "revert it", "have its worker revert it"
@@ -20,7 +21,7 @@ def is_in_branch(rules: RepoRules, now: Delivery | None) -> bool:
     """Whether others may depend on its change: it is in the shared branch, or its request was merged."""
     if now is None or not now.standing:
         return False
-    return bool(now.landed) if rules.style == "request" else bool(now.pushed)
+    return bool(now.landed) if rules.style is PushStyle.REQUEST else bool(now.pushed)
 
 
 def can_revert(state: RunState, name: str) -> bool:

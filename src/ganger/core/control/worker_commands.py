@@ -10,7 +10,7 @@ from ganger.core.model.run_state import RunState
 from ganger.core.model.task_state import TaskState
 from ganger.core.state.apply_worker import BY_PERSON, is_at_work
 from ganger.core.state.indexes import is_delivering
-from ganger.core.vocabulary import TaskStatus
+from ganger.core.vocabulary import AttemptStep, TaskStatus, WorkerVerdict
 
 ENDED = "ended by a person"
 SKIPPED = "skipped by a person"
@@ -47,11 +47,15 @@ def end(state: RunState, data: Mapping[str, object], _now: float) -> Effect:
             f"the delivery of {name} is no longer followed; {name} is BLOCKED (paused) until ganger retry {name} "
             "continues it"
         )
-        return Effect(said, (ev.WorkerEnding(name, task.attempts, "ended", NOT_FOLLOWED),))
+        return Effect(said, (ev.WorkerEnding(name, task.attempts, WorkerVerdict.ENDED, NOT_FOLLOWED),))
     require_running(state, name)
-    who = f"the worker of {name}" if is_at_work(task) and task.attempt.step == "agent" else f"the attempt on {name}"
+    who = (
+        f"the worker of {name}"
+        if is_at_work(task) and task.attempt.step == AttemptStep.AGENT
+        else f"the attempt on {name}"
+    )
     said = f"{who} is stopped; {name} is BLOCKED (paused) until ganger retry {name}"
-    return Effect(said, (ev.WorkerEnding(name, task.attempts, "ended", ENDED),))
+    return Effect(said, (ev.WorkerEnding(name, task.attempts, WorkerVerdict.ENDED, ENDED),))
 
 
 def reassign(state: RunState, data: Mapping[str, object], _now: float) -> Effect:
@@ -67,12 +71,12 @@ def start_over(name: str, task: TaskState, hint: str) -> Effect:
     message = (ev.MessageLeft(name, task.attempts, "answer", hint),) if hint else ()
     with_hint = " with your hint" if hint else ""
     said = f"the worker of {name} is stopped and another one starts over{with_hint}; no attempt is used up"
-    return Effect(said, (*message, ev.WorkerEnding(name, task.attempts, "reassigned", REASSIGNED)))
+    return Effect(said, (*message, ev.WorkerEnding(name, task.attempts, WorkerVerdict.REASSIGNED, REASSIGNED)))
 
 
 def leave_out(name: str, task: TaskState) -> Effect:
     said = f"the attempt on {name} is stopped and {name} is left out; ganger retry {name} includes it again"
-    return Effect(said, (ev.WorkerEnding(name, task.attempts, "skipped", SKIPPED),))
+    return Effect(said, (ev.WorkerEnding(name, task.attempts, WorkerVerdict.SKIPPED, SKIPPED),))
 
 
 def require_running(state: RunState, name: str) -> None:
@@ -97,7 +101,7 @@ def _at_work(state: RunState, data: Mapping[str, object], what: str) -> tuple[st
     task = state.tasks[name]
     if task.status is not TaskStatus.RUNNING:
         raise Refusal(f"{name} is {task.status.value}: no worker is running; ganger why {name} shows its state")
-    if not is_at_work(task) or task.attempt.step != "agent":
+    if not is_at_work(task) or task.attempt.step != AttemptStep.AGENT:
         raise Refusal(
             f"the worker of {name} has finished, there is nothing to {what}; ganger why {name} shows its state"
         )

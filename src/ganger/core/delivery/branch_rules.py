@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ganger.core.model.ledger import RepoRules
+from ganger.core.vocabulary import PushStyle
 
 _CONTEXT = re.compile(r"(?:(?P<workflow>.+?) / )?(?P<job>.+?)(?: \([a-z_]+\))?")
 _NO_MERGES = re.compile(r"merge commit|linear history|non-linear|semi-linear", re.IGNORECASE)
@@ -65,7 +66,7 @@ def merge_hint(why: str, rules: RepoRules) -> str:
 def clashes(rules: RepoRules, branch: BranchRules, *, by_token: bool = True) -> Iterator[RuleClash]:
     """Rules of the branch that contradict the project's settings. `by_token`: pushes are made with the token that was
     checked, and not with another key."""
-    name, requests = rules.branch, rules.style == "request"
+    name, requests = rules.branch, rules.style is PushStyle.REQUEST
     if not requests and by_token and branch.may_push is False:
         yield RuleClash(
             f"{name} is protected and this token may not push to it",
@@ -121,7 +122,7 @@ def _lands_by_merge(rules: RepoRules, branch: BranchRules) -> bool:
     follows what the forge allows, which does not cover every rule of a branch."""
     if rules.is_linear:
         return False
-    if rules.style != "request":
+    if rules.style is not PushStyle.REQUEST:
         return branch.linear_push
     if not rules.auto_merge:
         return False

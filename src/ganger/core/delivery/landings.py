@@ -5,6 +5,7 @@ from __future__ import annotations
 from ganger.core.model.ledger import Delivery, RepoRules
 from ganger.core.model.run_state import RunState
 from ganger.core.planning.repos import PROJECT, shown
+from ganger.core.vocabulary import PushStyle
 
 
 def repos_merged(state: RunState) -> tuple[str, ...]:
@@ -16,20 +17,20 @@ def repos_merged(state: RunState) -> tuple[str, ...]:
 def is_requested(state: RunState, repo: str) -> bool:
     """Its changes become change requests, which a person or the forge merges."""
     rules = state.chains.rules.get(repo)
-    return rules is not None and rules.delivers and rules.style == "request"
+    return rules is not None and rules.delivers and rules.style is PushStyle.REQUEST
 
 
 def is_pushed(state: RunState, repo: str) -> bool:
     """Its changes are pushed directly to a branch of its remote."""
     rules = state.chains.rules.get(repo)
-    return rules is not None and rules.delivers and rules.style != "request"
+    return rules is not None and rules.delivers and rules.style is not PushStyle.REQUEST
 
 
 def needs_no_request(rules: RepoRules, now: Delivery) -> bool:
     """Whether a later change of what was merged adds nothing: someone did the same in the target by hand, and what is
     tracked is the target's own commit."""
     request = now.request
-    if rules.style != "request" or request is None or not request.merged or now.branch != rules.branch:
+    if rules.style is not PushStyle.REQUEST or request is None or not request.merged or now.branch != rules.branch:
         return False
     return now.commit not in ("", request.tested, request.merged)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ganger.core.model.workers import Checkpoint, TierMark
+from ganger.core.vocabulary import WorkerVerdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,7 @@ class WorkerEnding:
 
     task: str
     attempt: int
-    verdict: str
+    verdict: WorkerVerdict
     why: str
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ganger.core.model.ci import CiRules, RunFact
+from ganger.core.vocabulary import Mode, PushStyle
 
 VERIFIED, COMMITTED, PUSHED, CI, MIRRORED = STEPS = ("verified", "committed", "pushed", "ci", "mirrored")
 
@@ -64,7 +65,7 @@ class RepoRules:
     depends_on: tuple[str, ...] = ()
     locks: str = "none"
     completion: tuple[str, ...] = (VERIFIED,)
-    style: str = "branch"
+    style: PushStyle = PushStyle.BRANCH
     branch: str = ""
     forge: str = ""
     required_jobs: tuple[str, ...] = ()
@@ -107,7 +108,7 @@ class RepoRules:
     @property
     def merges(self) -> bool:
         """Whether Ganger itself merges change requests."""
-        return self.style == "request" and self.auto_merge
+        return self.style is PushStyle.REQUEST and self.auto_merge
 
     @property
     def warns_of_fix_sec(self) -> float:
@@ -308,14 +309,17 @@ _FULL = (VERIFIED, COMMITTED, PUSHED, CI)
 
 def completion_in(mode: str, completion: Sequence[str], forge: str) -> tuple[str, ...]:
     """By default, forge mode means pushed, and green if there is CI to follow."""
-    if mode != "forge" or set(completion) != {VERIFIED}:
+    if mode != Mode.FORGE or set(completion) != {VERIFIED}:
         return tuple(completion)
     return _FULL if forge else _FULL[:-1]
 
 
-def style_in(mode: str, style: str, forge: str) -> str:
+def style_in(mode: str, style: str, forge: str) -> PushStyle:
     """How changes leave the machine if the settings do not say."""
-    return style or ("request" if mode == "forge" and forge not in ("", "command") else "branch")
+    if style:
+        return PushStyle(style)
+    requests = mode == Mode.FORGE and forge not in ("", "command")
+    return PushStyle.REQUEST if requests else PushStyle.BRANCH
 
 
 def may_move(before: Milestone, after: Milestone) -> bool:

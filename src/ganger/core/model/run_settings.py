@@ -7,6 +7,7 @@ from typing import Any
 
 from ganger.core.model.ledger import RepoRules
 from ganger.core.model.records import Budget, Limits, Policy
+from ganger.core.vocabulary import MergeMode, Mode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,8 +22,8 @@ class RunSettings:
     limits: Limits = field(default_factory=Limits)
     healer: str = ""
     accounts: dict[str, str] = field(default_factory=dict)
-    mode: str = "direct"
-    merging: str = "queue"
+    mode: Mode = Mode.DIRECT
+    merging: MergeMode = MergeMode.QUEUE
     levels: dict[str, int] = field(default_factory=dict)
     in_place: tuple[str, ...] = ()
     pull_roles: tuple[str, ...] = ()

@@ -22,7 +22,7 @@ from ganger.core.model.records import (
     Window,
 )
 from ganger.core.model.task_state import TaskState
-from ganger.core.vocabulary import RunStatus, TaskStatus
+from ganger.core.vocabulary import MergeMode, Mode, RunStatus, TaskStatus
 
 
 @dataclass(slots=True)
@@ -199,8 +199,8 @@ class RunState:
     started_at: str = ""
     finished: bool = False
     finished_at: str = ""
-    mode: str = "direct"
-    merging: str = "queue"
+    mode: Mode = Mode.DIRECT
+    merging: MergeMode = MergeMode.QUEUE
     policy: Policy = field(default_factory=Policy)
     specs: dict[str, TaskSpec] = field(default_factory=dict)
     tasks: dict[str, TaskState] = field(default_factory=dict)

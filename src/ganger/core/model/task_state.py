@@ -8,7 +8,7 @@ from ganger.core.model.counters import Counters
 from ganger.core.model.ledger import Delivery
 from ganger.core.model.records import ChangeRecord, Ended, HistoryItem, Spending, Totals, VerifyStep
 from ganger.core.model.workers import Checkpoint, WorkerNow
-from ganger.core.vocabulary import BlockReason, TaskStatus
+from ganger.core.vocabulary import AttemptStep, BlockReason, TaskStatus
 
 _NO_COUNTERS = Counters()
 _NOTHING_SPENT = Spending()
@@ -20,7 +20,7 @@ class CurrentAttempt:
     continued. `open_line`: its line of the history, held back until its end is known."""
 
     token: str = ""
-    step: str = ""
+    step: AttemptStep = AttemptStep.NONE
     started_at: str = ""
     account: str = ""
     log: str = ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ganger.core.vocabulary import WorkerState
+from ganger.core.vocabulary import WorkerState, WorkerVerdict
 
 PULL = "pull"
 
@@ -79,7 +79,7 @@ class WorkerNow:
     report: str = ""
     done: bool = False
     escalated: str = ""
-    verdict: str = ""
+    verdict: WorkerVerdict = WorkerVerdict.NONE
     why: str = ""
     messages: tuple[Message, ...] = ()
     seen: tuple[str, ...] = ()

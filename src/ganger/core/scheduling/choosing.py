@@ -23,7 +23,7 @@ from ganger.core.scheduling.quota import (
 from ganger.core.state.hosts import told, waiting
 from ganger.core.state.indexes import needed_files
 from ganger.core.times import stamp
-from ganger.core.vocabulary import BlockReason, RunStatus, TaskStatus
+from ganger.core.vocabulary import BlockReason, MergeMode, Mode, RunStatus, TaskStatus
 from ganger.errors import EXIT_BLOCKED, EXIT_ERROR, EXIT_ESCALATED, EXIT_INTERRUPTED, EXIT_OK
 
 
@@ -62,7 +62,7 @@ def due_at(state: RunState, name: str, now: float, whom: For) -> float:
 
 def _level_now(state: RunState) -> int | None:
     """The current level; None without levels."""
-    if state.merging != "level":
+    if state.merging is not MergeMode.LEVEL:
         return None
     return min((level for level, left in state.index.level_open.items() if left > 0), default=0)
 
@@ -83,7 +83,7 @@ class Choice:
         self._running = running_by_account(state)
         self._purse, self._wanted, self._at = Purse(), reservation(state), stamp(now)
         self._level = _level_now(state)
-        self._direct = state.mode == "direct"
+        self._direct = state.mode is Mode.DIRECT
         self._occupied = self._direct and bool(state.index.running)
         self._alone = self._direct and any(
             self._works_in_place(name, name in state.index.pulled) for name in state.index.running

@@ -35,7 +35,7 @@ from ganger.core.scheduling.quota import spread_after
 from ganger.core.state.allowed import open_round
 from ganger.core.state.indexes import is_delivering
 from ganger.core.times import stamp
-from ganger.core.vocabulary import BlockReason, HealSchedule, TaskStatus
+from ganger.core.vocabulary import BlockReason, HealSchedule, MergeMode, TaskStatus
 
 # A session may ask for a task at any moment, which is recorded: no need to look again before that.
 _UNTIL_ASKED_SEC = 3600.0
@@ -49,7 +49,7 @@ def decide(state: RunState, now: float) -> list[Decision]:
         return []
     decisions = _decide(state, now)
     parked = state.index.in_merge_queue and state.index.running == state.index.in_merge_queue | state.index.delivering
-    if state.merging == "level" and not state.lead.stopping and parked:
+    if state.merging is MergeMode.LEVEL and not state.lead.stopping and parked:
         over = not decisions or isinstance(decisions[0], Finish | Wait)
         if over and open_round(state) is None:
             return [MergeLevel(tuple(sorted(state.index.in_merge_queue, key=state.index.rank.__getitem__)))]

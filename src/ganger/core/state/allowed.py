@@ -16,7 +16,7 @@ from ganger.core.state.apply_delivery import DELIVERY_CHANGES, delivery_misfit, 
 from ganger.core.state.apply_reverts import REVERT_CHANGES, revert_misfit
 from ganger.core.state.apply_worker import WORKER_CHANGES
 from ganger.core.state.hosts import HOST_CHANGES, host_misfit
-from ganger.core.vocabulary import TaskStatus
+from ganger.core.vocabulary import AttemptStep, Mode, TaskStatus
 
 P, R, D = TaskStatus.PENDING, TaskStatus.RUNNING, TaskStatus.DONE
 B, F, E = TaskStatus.BLOCKED, TaskStatus.FAILED, TaskStatus.ESCALATED
@@ -193,7 +193,7 @@ def task_misfit(state: RunState, task: TaskState, event: ev.Event) -> str:
         return _merged_misfit(state, task, event)
     if (
         isinstance(event, ev.AttemptFailed | ev.AttemptInterrupted | ev.AttemptCheckpointed)
-        and task.attempt.step == "failed"
+        and task.attempt.step == AttemptStep.FAILED
     ):
         return "this attempt has failed already"
     if isinstance(event, ev.AttemptFailed):
@@ -225,7 +225,7 @@ def _settle_misfit(state: RunState, task: TaskState, event: ev.TaskSettled) -> s
         return f"{event.status.value} settles nothing"
     if event.status is D and (task.status is not R or task.verification.passed_attempt != task.attempts):
         return "DONE without passed verification of this attempt"
-    if event.status is D and state.mode != "direct" and not task.work.merged:
+    if event.status is D and state.mode is not Mode.DIRECT and not task.work.merged:
         return "DONE although its change is not merged"
     lacking = not_proved(state, event.task, task) if event.status is D else ()
     return f"DONE without proof of {', '.join(lacking)}" if lacking else ""

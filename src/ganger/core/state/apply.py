@@ -16,7 +16,7 @@ from ganger.core.state.apply_run import RUN_CHANGES
 from ganger.core.state.apply_task import TASK_CHANGES
 from ganger.core.state.apply_worker import worker_after
 from ganger.core.state.indexes import files_of, is_answered, is_delivering, keeps_files, under_way, waits
-from ganger.core.vocabulary import TaskStatus
+from ganger.core.vocabulary import MergeMode, TaskStatus
 
 P, R, D = TaskStatus.PENDING, TaskStatus.RUNNING, TaskStatus.DONE
 
@@ -102,7 +102,7 @@ def _park(state: RunState, name: str, after: TaskState) -> None:
         state.index.in_merge_queue.discard(name)
         return
     state.index.in_merge_queue.add(name)
-    if state.merging == "level":
+    if state.merging is MergeMode.LEVEL:
         state.windows.open.discard(name)
 
 

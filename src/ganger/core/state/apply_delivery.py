@@ -28,6 +28,7 @@ from ganger.core.model.records import Rebase
 from ganger.core.model.run_state import RunState
 from ganger.core.model.task_state import TaskState
 from ganger.core.state.apply_removals import REMOVAL_CHANGES, forget_undecided, keep_theirs, set_back
+from ganger.core.vocabulary import PushStyle
 
 _MOST_FACTS = 200
 
@@ -132,7 +133,7 @@ def _push_intended(state: RunState, name: str, task: TaskState, event: ev.PushIn
 def _pushed(state: RunState, name: str, task: TaskState, event: ev.Pushed, at: str) -> TaskState:
     old = task.delivery or Delivery()
     rules = rules_of(state, name)
-    if rules.style == "branch" and event.branch == rules.branch and event.how != "together":
+    if rules.style is PushStyle.BRANCH and event.branch == rules.branch and event.how != "together":
         # A task that goes with another's push may track a tip that is not the newest.
         state.pushes.tips[rules.name] = event.commit
         forget_undecided(state, rules.name)

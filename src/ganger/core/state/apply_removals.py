@@ -11,7 +11,7 @@ from ganger.core.model.ledger import Delivery, Fact
 from ganger.core.model.records import Rebase, Removal
 from ganger.core.model.run_state import RunState
 from ganger.core.model.task_state import TaskState
-from ganger.core.vocabulary import TaskStatus
+from ganger.core.vocabulary import AttemptStep, TaskStatus
 
 LEFT_OUT, PUT_BACK, RESTORED = "leave_out", "put_back", "restored"
 
@@ -90,7 +90,7 @@ def _after_set_back(task: TaskState, now: Delivery, is_left: bool, move: Rebase)
         return replace(task, work=replace(task.work, merged="", change=None), delivery=replace(bare, pending=False))
     if task.work.merged in move.gone:
         bare = replace(now, commit="", pushed="", tree="", branch="", runs=(), finding="", why="", retrigger=None)
-        step = "deliver" if task.status is TaskStatus.RUNNING else task.attempt.step
+        step = AttemptStep.DELIVER if task.status is TaskStatus.RUNNING else task.attempt.step
         return replace(
             task,
             work=replace(task.work, merged="", in_merge_queue=False),

@@ -19,7 +19,7 @@ from ganger.core.state.apply_worker import escalated_by
 from ganger.core.state.hosts import HOST_CHANGES, try_all
 from ganger.core.state.indexes import index_levels, index_locks, index_order, index_tasks
 from ganger.core.times import seconds_between
-from ganger.core.vocabulary import HealSchedule, RunStatus
+from ganger.core.vocabulary import HealSchedule, MergeMode, RunStatus
 
 
 def _run_started(state: RunState, event: ev.RunStarted, at: str) -> None:
@@ -89,7 +89,7 @@ def _lead_started(state: RunState, event: ev.LeadStarted, at: str) -> None:
     index_locks(state)
     state.lead.rebooted = bool(state.lead.boot_id) and event.boot_id != state.lead.boot_id
     state.lead.boot_id = event.boot_id
-    if event.merging == "level":
+    if event.merging is MergeMode.LEVEL:
         index_levels(state, event.levels)
     state.lead.active_sec += seconds_between(state.lead.since, state.log.last_at)
     state.lead.since = at

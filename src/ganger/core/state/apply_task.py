@@ -18,7 +18,7 @@ from ganger.core.names import verify_log, worker_log
 from ganger.core.state.apply_delivery import DELIVERY_CHANGES, begun, rules_of, taken_up
 from ganger.core.state.apply_reverts import REVERT_CHANGES
 from ganger.core.state.apply_worker import WORKER_CHANGES
-from ganger.core.vocabulary import Phase, TaskStatus
+from ganger.core.vocabulary import AttemptStep, Phase, TaskStatus
 
 P, R, B = TaskStatus.PENDING, TaskStatus.RUNNING, TaskStatus.BLOCKED
 
@@ -45,7 +45,7 @@ def _attempt_started(state: RunState, name: str, task: TaskState, event: ev.Atte
             free=event.delivers,
             token=event.token,
             started_at=at,
-            step="deliver" if event.delivers else "parse" if task.next_start.answer_log else "agent",
+            step=_first_step(task, event),
             summary=task.attempt.summary if kept else "",
             backup="",
             launched=None,
@@ -85,6 +85,12 @@ def _attempt_started(state: RunState, name: str, task: TaskState, event: ev.Atte
     )
 
 
+def _first_step(task: TaskState, event: ev.AttemptStarted) -> AttemptStep:
+    if event.delivers:
+        return AttemptStep.DELIVER
+    return AttemptStep.PARSE if task.next_start.answer_log else AttemptStep.AGENT
+
+
 def _worker_line(task: TaskState, event: ev.AttemptStarted, at: str) -> HistoryItem:
     return HistoryItem(Phase.WORKER, event.attempt, event.log, at, patches=task.healing.patches)
 
@@ -115,7 +121,7 @@ def _attempt_exited(_s: RunState, _n: str, task: TaskState, event: ev.AttemptExi
     ended = Ended(event.exit_code, event.signal, event.timed_out, event.over_output, event.error, event.log_bytes)
     return replace(
         task,
-        attempt=replace(task.attempt, step="parse", launched=None, ended=ended, open_line=line),
+        attempt=replace(task.attempt, step=AttemptStep.PARSE, launched=None, ended=ended, open_line=line),
         counters=replace(task.counters, losses=0),
         spent=spent,
     )
@@ -142,11 +148,11 @@ def _result_refused(_s: RunState, _n: str, task: TaskState, event: ev.ResultRefu
 
 def _writes_intended(state: RunState, _n: str, task: TaskState, event: ev.WritesIntended, _at: str) -> TaskState:
     state.files.written.update(event.files)
-    return replace(task, attempt=replace(task.attempt, step="write", backup=event.backup))
+    return replace(task, attempt=replace(task.attempt, step=AttemptStep.WRITE, backup=event.backup))
 
 
 def _writes_applied(_s: RunState, _n: str, task: TaskState, _event: ev.WritesApplied, _at: str) -> TaskState:
-    return replace(task, attempt=replace(task.attempt, step="written"))
+    return replace(task, attempt=replace(task.attempt, step=AttemptStep.WRITTEN))
 
 
 def _rolled_back(_s: RunState, _n: str, task: TaskState, event: ev.WritesRolledBack, at: str) -> TaskState:
@@ -159,7 +165,9 @@ def _verify_started(_s: RunState, _n: str, task: TaskState, event: ev.VerifyStar
     return replace(
         task,
         attempt=replace(
-            task.attempt, step="verify", open_line=None if item is None else replace(item, verify_log_path=event.log)
+            task.attempt,
+            step=AttemptStep.VERIFY,
+            open_line=None if item is None else replace(item, verify_log_path=event.log),
         ),
     )
 
@@ -180,7 +188,7 @@ def _verify_finished(state: RunState, name: str, task: TaskState, event: ev.Veri
     )
     return replace(
         task,
-        attempt=replace(task.attempt, step="verified", open_line=None),
+        attempt=replace(task.attempt, step=AttemptStep.VERIFIED, open_line=None),
         verification=replace(
             task.verification,
             passed_attempt=event.attempt if event.passed else None,
@@ -222,7 +230,7 @@ def _change_taken(state: RunState, _n: str, task: TaskState, event: ev.ChangeTak
     state.files.artifacts.update(event.dropped)
     return replace(
         task,
-        attempt=replace(task.attempt, step="change"),
+        attempt=replace(task.attempt, step=AttemptStep.CHANGE),
         work=replace(task.work, change=ChangeRecord(event.base, event.commit, event.files)),
     )
 
@@ -238,7 +246,9 @@ def _work_saved(_s: RunState, _n: str, task: TaskState, event: ev.WorkSaved, _at
 
 
 def _merge_queued(_s: RunState, _n: str, task: TaskState, _event: ev.MergeQueued, _at: str) -> TaskState:
-    return replace(task, attempt=replace(task.attempt, step="merge"), work=replace(task.work, in_merge_queue=True))
+    return replace(
+        task, attempt=replace(task.attempt, step=AttemptStep.MERGE), work=replace(task.work, in_merge_queue=True)
+    )
 
 
 def _merged(state: RunState, name: str, task: TaskState, event: ev.Merged, at: str) -> TaskState:
@@ -283,7 +293,7 @@ def _attempt_failed(state: RunState, name: str, task: TaskState, event: ev.Attem
         detail=event.detail,
         next_start=replace(task.next_start, reminder=event.reminder, answer_log="", resume_session=event.resume),
         counters=counters,
-        attempt=replace(task.attempt, step="failed", open_line=None),
+        attempt=replace(task.attempt, step=AttemptStep.FAILED, open_line=None),
         work=replace(task.work, remade=event.remade, in_merge_queue=False),
         agent=replace(task.agent, activity=""),
         history=_with_worker_line(task, name, at, **marks),
@@ -314,7 +324,7 @@ def _interrupted(state: RunState, name: str, task: TaskState, event: ev.AttemptI
         not_before=event.not_before,
         spent=released(state, task),
         detail=event.why,
-        attempt=replace(task.attempt, step="", backup="", launched=None, open_line=None),
+        attempt=replace(task.attempt, step=AttemptStep.NONE, backup="", launched=None, open_line=None),
         work=replace(task.work, in_merge_queue=False),
         verification=replace(task.verification, passed_attempt=None),
         history=_with_worker_line(task, name, at),
@@ -330,7 +340,7 @@ def _checkpointed(state: RunState, name: str, task: TaskState, event: ev.Attempt
         counters=counted(counted(task.counters, "worker_attempts", -1), "checkpoints"),
         spent=released(state, task),
         detail=event.why,
-        attempt=replace(task.attempt, step="", backup="", launched=None, open_line=None),
+        attempt=replace(task.attempt, step=AttemptStep.NONE, backup="", launched=None, open_line=None),
         work=replace(task.work, in_merge_queue=False),
         verification=replace(task.verification, passed_attempt=None),
         history=_with_worker_line(task, name, at),
@@ -351,7 +361,7 @@ def _settled(state: RunState, name: str, task: TaskState, event: ev.TaskSettled,
         status=event.status,
         block_reason=event.block_reason if event.status is B else None,
         detail=event.detail,
-        attempt=replace(task.attempt, step="", backup="", launched=None, open_line=None),
+        attempt=replace(task.attempt, step=AttemptStep.NONE, backup="", launched=None, open_line=None),
         next_start=replace(
             task.next_start, answer_log="", resume_session="" if event.final else task.next_start.resume_session
         ),
@@ -380,7 +390,7 @@ def _requeued(state: RunState, _n: str, task: TaskState, event: ev.TaskRequeued,
         status=P,
         block_reason=None,
         detail=event.why,
-        attempt=replace(task.attempt, step="", launched=None),
+        attempt=replace(task.attempt, step=AttemptStep.NONE, launched=None),
         final=False,
         work=replace(task.work, in_merge_queue=False),
         verification=replace(task.verification, passed_attempt=None),

@@ -10,12 +10,12 @@ from ganger.core.model.fast_replace import replace
 from ganger.core.model.run_state import RunState
 from ganger.core.model.task_state import TaskState
 from ganger.core.model.workers import Message, WorkerNow
-from ganger.core.vocabulary import FailureClass, TaskStatus, WorkerState
+from ganger.core.vocabulary import FailureClass, TaskStatus, WorkerState, WorkerVerdict
 
 _MOST_SEEN = 500
 _MOST_MESSAGES = 50
 # Verdicts on a worker that only a person gives.
-BY_PERSON = ("ended", "reassigned", "skipped")
+BY_PERSON = (WorkerVerdict.ENDED, WorkerVerdict.REASSIGNED, WorkerVerdict.SKIPPED)
 _OVER = frozenset({WorkerState.STOPPED, WorkerState.STALLED, WorkerState.CRASHED, WorkerState.CHECKPOINTED})
 _OFF_ROAD = {FailureClass.CRASH.value: WorkerState.CRASHED, FailureClass.STALLED.value: WorkerState.STALLED}
 
@@ -26,7 +26,7 @@ def worker_after(after: TaskState, event: ev.Event, at: str) -> TaskState:
         case ev.AttemptStarted(delivers=True):
             # That a person ended it counts for the attempt they ended.
             known = after.worker
-            return after if known is None else replace(after, worker=replace(known, verdict="", why=""))
+            return after if known is None else replace(after, worker=replace(known, verdict=WorkerVerdict.NONE, why=""))
         case ev.AttemptStarted():
             begun = _begun(event, at)
             if after.next_start.answer_log and after.worker is not None:

@@ -28,7 +28,7 @@ from ganger.core.scheduling.quota import after_quota, spread_after
 from ganger.core.scheduling.resume import close_questions
 from ganger.core.state.apply_delivery import rules_of
 from ganger.core.times import stamp
-from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, TaskStatus
+from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, TaskStatus, WorkerVerdict
 from ganger.engine.agent_calls.account_questions import question_text
 from ganger.engine.agent_calls.agent_output import AgentOutput
 from ganger.engine.agent_calls.last_words import explain_end
@@ -239,7 +239,7 @@ class Attempt:
             detail = f"the agent printed more than {self.tools.output_limit_bytes} bytes and was ended"
             return self.case.failed(FailureClass.OUTPUT_FORMAT, "output limit", detail)
         if full := await self.hearing.is_full():
-            raise Left("context", f"the model accepts no more of its conversation: {full}")
+            raise Left(WorkerVerdict.CONTEXT, f"the model accepts no more of its conversation: {full}")
         trouble = await self.hearing.trouble(ended)
         if trouble is not None:
             return self._troubled(trouble)
@@ -390,15 +390,15 @@ class Attempt:
         """Its worker is finished although its task is not: no counter is charged, and another worker continues."""
         if self.road.lost_changes:
             await self.case.record(*changes_lost(self.tools.journal, self.task, self.road.lost_changes))
-        elif left.how == "context" and self.case.now.counters.checkpoints >= self.state.policy.checkpoints:
+        elif left.how == WorkerVerdict.CONTEXT and self.case.now.counters.checkpoints >= self.state.policy.checkpoints:
             times = self.state.policy.checkpoints
             detail = f"{left.why}; after {times} checkpoints the task is still not done"
             await self._fail(self.case.failed(FailureClass.TIMEOUT, "checkpoints", detail))
-        elif left.how == "context":
+        elif left.how == WorkerVerdict.CONTEXT:
             await self.case.record(ev.AttemptCheckpointed(self.task, self.number, left.why))
-        elif left.how in ("ended", "skipped"):
+        elif left.how in (WorkerVerdict.ENDED, WorkerVerdict.SKIPPED):
             settled: list[ev.Event] = [ev.TaskSettled(self.task, TaskStatus.BLOCKED, left.why, BlockReason.PAUSED)]
-            besides = self._left_out() if left.how == "skipped" else []
+            besides = self._left_out() if left.how == WorkerVerdict.SKIPPED else []
             await self.case.record(*settled, *besides, *blocked_behind(self.state, [self.task]))
         else:
             await self.case.record(ev.AttemptInterrupted(self.task, self.number, left.why))

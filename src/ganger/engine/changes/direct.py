@@ -18,7 +18,7 @@ from ganger.core import events as ev
 from ganger.core.model.records import Ended
 from ganger.core.names import backup_folder, edits_folder, saved_folder
 from ganger.core.scheduling.quota import after_success
-from ganger.core.vocabulary import FailureClass, TaskStatus
+from ganger.core.vocabulary import AttemptStep, FailureClass, TaskStatus
 from ganger.engine.attempt_context import Failed, Lost, RunningAttempt
 from ganger.engine.change_strategy import FoundWork, Reader
 from ganger.engine.changes.fixed_files import Upkeep
@@ -101,7 +101,7 @@ class DirectChanges:
                     if self.lost_changes:
                         raise self.case.failed(FailureClass.FATAL, "backup missing", self.lost_changes)
                 await self._write(result)
-            elif self.case.now.attempt.step == "write":
+            elif self.case.now.attempt.step == AttemptStep.WRITE:
                 self.case.record(ev.WritesApplied(self.case.task, self.case.number))
             self.case.gate.check()
             await self.upkeep.require_untouched()
@@ -110,7 +110,7 @@ class DirectChanges:
 
     def recall_verdict(self) -> None:
         """Raises the failure of a verification whose outcome is recorded but was not acted on yet."""
-        if self.case.now.attempt.step == "verified":
+        if self.case.now.attempt.step == AttemptStep.VERIFIED:
             verdict = recorded_verdict(self.case.now, self._profile)
             log = self.tools.folder.path / self.case.verify_log
             profile = self.case.spec.verify_profile

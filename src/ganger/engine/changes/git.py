@@ -19,7 +19,7 @@ from ganger.core.model.records import ChangeRecord
 from ganger.core.names import prompt_file
 from ganger.core.scheduling.quota import after_success
 from ganger.core.state.indexes import is_delivering
-from ganger.core.vocabulary import BlockReason, FailureClass, TaskStatus
+from ganger.core.vocabulary import AttemptStep, BlockReason, FailureClass, TaskStatus
 from ganger.engine.attempt_context import Failed, Lost, RunningAttempt
 from ganger.engine.attempt_outcome import Waits
 from ganger.engine.change_strategy import FoundWork, Reader
@@ -136,18 +136,18 @@ class GitChanges:
         reverts = self.reverting.is_due
         if self.delivering is not None and not reverts and (need := skipped_need(case.state, case.task)):
             raise Waits(BlockReason.DEPENDENCY_FAILED, f"it waits for {need}, which was skipped")
-        if reverts and case.now.attempt.step == "deliver":
+        if reverts and case.now.attempt.step == AttemptStep.DELIVER:
             await self.reverting.make()
         change = case.now.work.change
         assert change is not None
         if is_delivering(case.now) and case.now.work.merged and not reverts:
             await self._deliver()
             return
-        if case.now.attempt.step != "merge":
-            known = case.now.attempt.step == "deliver"
-            if case.now.attempt.step == "verified" and case.now.verification.passed_attempt != case.number:
+        if case.now.attempt.step != AttemptStep.MERGE:
+            known = case.now.attempt.step == AttemptStep.DELIVER
+            if case.now.attempt.step == AttemptStep.VERIFIED and case.now.verification.passed_attempt != case.number:
                 raise self._red(await self._recorded(), change)
-            if case.now.attempt.step != "verified" and not known:
+            if case.now.attempt.step != AttemptStep.VERIFIED and not known:
                 await self._verify(change)
             if case.now.work.merged and not reverts:
                 await self._deliver()

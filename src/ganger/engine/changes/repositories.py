@@ -8,6 +8,7 @@ import itertools
 from collections.abc import Sequence
 
 from ganger.core.model.ledger import NO_RULES
+from ganger.core.vocabulary import PushStyle
 from ganger.engine.attempt_context import RunningAttempt
 from ganger.engine.changes.git import GitChanges
 from ganger.engine.delivery.ci.culprits import Culprits
@@ -54,10 +55,10 @@ class Repositories:
             pushes_head = None
             if outlet is not None and rules.delivers:
                 self._sending[name] = PushQueue(self.tools, self.gate, repository, outlet)
-                pushes_head = self._sending[name] if rules.style == "branch" else None
+                pushes_head = self._sending[name] if rules.style is PushStyle.BRANCH else None
                 if outlet.forge is not None:
                     self._following[name] = CiPoller(outlet, outlet.forge, self.tools.clock, self.gate, self._spawn)
-                if outlet.forge is not None and rules.style == "request" and rules.forge_reviews:
+                if outlet.forge is not None and rules.style is PushStyle.REQUEST and rules.forge_reviews:
                     watch = self._reviews[name] = ReviewWatch(self.tools, self.gate, name, repository, outlet)
                     self._spawn(watch.run())
             self._merging[name] = MergeQueue(self.tools, name, self.gate, self._spawn, numbers, pushes_head)

@@ -21,7 +21,7 @@ from ganger.core.model.records import Intent
 from ganger.core.names import merge_log
 from ganger.core.scheduling.quota import after_success
 from ganger.core.state.apply_delivery import rules_of
-from ganger.core.vocabulary import TaskStatus
+from ganger.core.vocabulary import MergeMode, TaskStatus
 from ganger.engine.merging.push_queue import PushQueue
 from ganger.engine.merging.set_back import SetBack
 from ganger.engine.resources.run_resources import RunResources
@@ -194,7 +194,7 @@ class MergeQueue:
         self._answers[item.task] = answer
         self._queue[item.task] = item
         self._came.set()
-        if self.state.merging == "queue" and self._work is None:
+        if self.state.merging is MergeMode.QUEUE and self._work is None:
             self._work = self._spawn(self._work_off())
         try:
             return await answer

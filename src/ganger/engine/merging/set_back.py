@@ -13,7 +13,7 @@ from ganger.core import events as ev
 from ganger.core.control.removals import go_on, is_skipped, restored, restored_tasks
 from ganger.core.model.records import Removal
 from ganger.core.model.task_state import TaskState
-from ganger.core.vocabulary import TaskStatus
+from ganger.core.vocabulary import TaskStatus, WorkerVerdict
 from ganger.engine.merging.push_queue import PushQueue
 from ganger.errors import ForgeError, GangerError
 from ganger.ports.repository import Conflict
@@ -123,7 +123,7 @@ class SetBack:
 
     def _is_decided(self, name: str) -> bool:
         task = self.state.tasks[name]
-        ending = task.worker is not None and task.worker.verdict == "skipped"
+        ending = task.worker is not None and task.worker.verdict is WorkerVerdict.SKIPPED
         return is_skipped(self.state, name) or (task.status is TaskStatus.RUNNING and ending)
 
 

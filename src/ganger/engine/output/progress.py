@@ -18,6 +18,7 @@ from ganger.core import events as ev
 from ganger.core.model.task_state import TaskState
 from ganger.core.sentences.sentences import sentence
 from ganger.core.state.apply_worker import worker_after
+from ganger.core.vocabulary import WorkerVerdict
 from ganger.engine.journal import Journal
 from ganger.engine.resources.run_resources import one_line
 from ganger.errors import EXIT_BLOCKED, EXIT_CHECKPOINT, EXIT_ESCALATED, GangerError
@@ -29,7 +30,7 @@ _LONGEST = 600
 _WITHIN_SEC = 0.1
 _UNKNOWN = -1
 # A person's decision, and a worker that saves its state, are not errors.
-_NO_ERROR = frozenset({"ended", "reassigned", "context"})
+_NO_ERROR = frozenset({WorkerVerdict.ENDED, WorkerVerdict.REASSIGNED, WorkerVerdict.CONTEXT})
 # What a worker says by its exit code; whether it is true is judged next.
 _MEANT: Mapping[int | None, str] = {
     EXIT_CHECKPOINT: "it saved its state",

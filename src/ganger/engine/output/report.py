@@ -5,7 +5,7 @@ from __future__ import annotations
 from ganger.core.delivery.landings import where_words
 from ganger.core.model.run_state import RunState
 from ganger.core.model.task_state import TaskState
-from ganger.core.vocabulary import NEEDS_FIRST, TaskStatus
+from ganger.core.vocabulary import NEEDS_FIRST, Mode, TaskStatus
 from ganger.engine.output.published_files import show
 from ganger.local.run_folder import RunFolder, clear_way, replace_file
 
@@ -31,7 +31,7 @@ def report_text(state: RunState) -> str:
     ]
     if state.money.spent.usd or state.money.spent.counted:
         lines.append(f"- Spent: {_spent(state)}")
-    if state.mode != "direct":
+    if state.mode is not Mode.DIRECT:
         merged = sum(bool(task.work.merged) for task in state.tasks.values())
         where = f", at {state.branches.heads[''][:12]}" if state.branches.heads.get("") else ""
         found = f"; {_safe(where_words(state))}" if merged else ""

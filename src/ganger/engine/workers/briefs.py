@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from ganger.core.control.questions import answers_of
 from ganger.core.names import prompt_file
+from ganger.core.vocabulary import Mode
 from ganger.engine.prompts.assemble import TextReader, checkpoint_text, contract_text, edits_files, file_text
 from ganger.engine.resources.run_resources import RunResources
 from ganger.engine.workers.handoff import ci_brief, plan_brief, repo_brief
@@ -20,7 +21,7 @@ def sections(tools: RunResources, task: str) -> list[str]:
     has |= {"reminder": bool(state.next_start.reminder), "answers": bool(state.next_start.hints)}
     has |= {
         "ci": state.delivery is not None and bool(state.delivery.pushed),
-        "repo": tools.journal.state.mode != "direct",
+        "repo": tools.journal.state.mode is not Mode.DIRECT,
     }
     return [name for name in _SECTIONS if has.get(name, True)]
 

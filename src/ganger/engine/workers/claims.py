@@ -14,8 +14,7 @@ from ganger.core.model.task_state import TaskState
 from ganger.core.names import desk_folder
 from ganger.core.scheduling.health import HealthPolicy
 from ganger.core.scheduling.windows import offer
-from ganger.core.vocabulary import TaskStatus
-from ganger.engine.attempt_outcome import UNTOLD
+from ganger.core.vocabulary import TaskStatus, WorkerVerdict
 from ganger.engine.resources.live_attempts import LiveAttempts
 from ganger.engine.resources.run_resources import RunResources
 from ganger.engine.resources.worker_tokens import WorkerTokens
@@ -108,7 +107,7 @@ class ClaimQueue:
     async def _give_back(self, name: str, token: str, attempt: int) -> None:
         if self._journal.is_open(name, token):
             why = "the session disconnected before it received the task"
-            await self._journal.report(name, token, ev.WorkerEnding(name, attempt, UNTOLD, why))
+            await self._journal.report(name, token, ev.WorkerEnding(name, attempt, WorkerVerdict.UNTOLD, why))
             post = self._posts.get(name)
             if post is not None and post.fence == token:
                 post.finish(gone())

@@ -9,7 +9,7 @@ from ganger.core.model.ledger import Delivery, RepoRules
 from ganger.core.model.run_state import RunState
 from ganger.core.planning.repos import graph_of
 from ganger.core.state.apply_delivery import rules_of
-from ganger.core.vocabulary import TaskStatus
+from ganger.core.vocabulary import PushStyle, TaskStatus
 from ganger.engine.prompts.assemble import CiNote, Handoff
 from ganger.engine.resources.run_resources import one_line
 from ganger.local.run_folder import RunFolder, open_log
@@ -23,7 +23,7 @@ def handoff_of(rules: RepoRules, repo: str) -> Handoff:
     """The branch is named only if the change will leave this machine."""
     if not rules.delivers:
         return Handoff(repo)
-    return Handoff(repo, rules.branch, request=rules.style == "request")
+    return Handoff(repo, rules.branch, request=rules.style is PushStyle.REQUEST)
 
 
 def ci_note(state: RunState, task: str) -> CiNote | None:
@@ -56,7 +56,7 @@ def _way(rules: RepoRules) -> str:
     if not rules.delivers:
         return "it is merged into the run's own branch"
     branch = rules.branch or "the branch that is checked out"
-    if rules.style == "request":
+    if rules.style is PushStyle.REQUEST:
         return f"as a separate change request into {branch}"
     return f"merged, then onto {branch}"
 

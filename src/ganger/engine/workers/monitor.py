@@ -14,6 +14,7 @@ from ganger.core.scheduling.health import Act, HealthPolicy, Signs, What, last_s
 from ganger.core.signs import context_pct
 from ganger.core.state.apply_delivery import rules_of
 from ganger.core.times import stamp
+from ganger.core.vocabulary import AttemptStep, WorkerVerdict
 from ganger.engine.attempt_outcome import speaks_for_itself
 from ganger.engine.resources.live_attempts import LiveAttempt, LiveAttempts
 from ganger.engine.resources.run_resources import RunResources, one_line
@@ -83,7 +84,8 @@ class WorkerMonitor:
 
     def _is_current(self, post: LiveAttempt) -> bool:
         return (
-            self._tools.journal.is_open(post.task, post.fence) and self._state.tasks[post.task].attempt.step == "agent"
+            self._tools.journal.is_open(post.task, post.fence)
+            and self._state.tasks[post.task].attempt.step == AttemptStep.AGENT
         )
 
     # --- what is seen -----------------------------------------------------------------------------------------------
@@ -209,9 +211,9 @@ class WorkerMonitor:
                 pass
             case What.STALLED | What.LINGERING | What.CONTEXT:
                 crashed = act.what is What.STALLED and post.marked_since
-                await self.end(post, "crashed" if crashed else act.what.value, act.why)
+                await self.end(post, WorkerVerdict.CRASHED if crashed else WorkerVerdict(act.what), act.why)
 
-    async def end(self, post: LiveAttempt, verdict: str, why: str) -> None:
+    async def end(self, post: LiveAttempt, verdict: WorkerVerdict, why: str) -> None:
         """The intent is durable before the process tree is ended."""
         if post.ending or not self._tools.journal.is_open(post.task, post.fence):
             return
@@ -261,7 +263,7 @@ class WorkerMonitor:
             with contextlib.suppress(OSError):
                 answered = isinstance(await asyncio.to_thread(parse_result, log, task_id=post.task), Parsed)
         if answered or speaks_for_itself(task):
-            await self.end(post, "lost_message", "it set its done mark, and its report never came")
+            await self.end(post, WorkerVerdict.LOST_MESSAGE, "it set its done mark, and its report never came")
             return
         post.marked_since = signs.now
         why = "it set its done mark, but there is neither a report nor a checkpoint that says all is done"

@@ -26,7 +26,7 @@ from ganger.core.model.workers import Checkpoint, TierMark
 from ganger.core.names import report_file
 from ganger.core.scheduling.health import HealthPolicy
 from ganger.core.times import stamp
-from ganger.core.vocabulary import TaskStatus
+from ganger.core.vocabulary import AttemptStep, TaskStatus, WorkerVerdict
 from ganger.engine.resources.live_attempts import LiveAttempt, LiveAttempts
 from ganger.engine.resources.run_resources import RunResources, one_line
 from ganger.engine.resources.worker_tokens import Badge, WorkerTokens
@@ -226,7 +226,7 @@ class WorkerProtocol:
         """A session leaves by saving its state: a session that has left is not waited for."""
         task = self._state.tasks[name]
         number, leaves = task.attempts, said.leave and task.worker is not None and task.worker.pulled
-        left = [ev.WorkerEnding(name, number, "context", "it saved its state and left")] if leaves else []
+        left = [ev.WorkerEnding(name, number, WorkerVerdict.CONTEXT, "it saved its state and left")] if leaves else []
         await self._record(name, fence, ev.CheckpointTaken(name, number, said.id, self._stand(number, said)), *left)
         post = self._posts.get(name)
         if leaves and post is not None and post.fence == fence:
@@ -274,7 +274,7 @@ class WorkerProtocol:
         task = self._state.tasks[name]
         if task.worker is not None and task.worker.report:
             raise WorkerRefusal(409, "ALREADY_REPORTED", "this attempt has given its answer already", "end now")
-        if task.attempt.step != "agent":
+        if task.attempt.step != AttemptStep.AGENT:
             raise _over()
         # Parsing a large one takes long, and others are served meanwhile.
         block, parsed = await asyncio.to_thread(_judged, said.result, name)

@@ -13,11 +13,11 @@ from ganger.core.money.budgets import time_limit
 from ganger.core.planning.repos import Holding, registry, shown
 from ganger.core.state.apply_delivery import not_proved, rules_of
 from ganger.core.times import seconds_between
-from ganger.core.vocabulary import BlockReason, TaskStatus
+from ganger.core.vocabulary import AttemptStep, BlockReason, TaskStatus
 from ganger.views.run.board import shown_duration
 from ganger.views.text import one_line
 
-_AT_WORK = "agent"
+_AT_WORK = AttemptStep.AGENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +105,18 @@ def delivery_row(state: RunState, name: str, now: str) -> DeliveryRow | None:
 
 
 # What an attempt does, in D40's words for a worker's part of the way.
-_STEPS = {"parse": "preparing_commit", "change": "verifying", "verify": "verifying", "verified": "preparing_commit"}
-_FIX_STEPS = {"parse": "preparing_fix", "change": "verifying", "verify": "verifying", "verified": "preparing_fix"}
+_STEPS = {
+    AttemptStep.PARSE: "preparing_commit",
+    AttemptStep.CHANGE: "verifying",
+    AttemptStep.VERIFY: "verifying",
+    AttemptStep.VERIFIED: "preparing_commit",
+}
+_FIX_STEPS = {
+    AttemptStep.PARSE: "preparing_fix",
+    AttemptStep.CHANGE: "verifying",
+    AttemptStep.VERIFY: "verifying",
+    AttemptStep.VERIFIED: "preparing_fix",
+}
 
 
 def _substate(task: TaskState, known: Delivery) -> str:
@@ -117,7 +127,7 @@ def _substate(task: TaskState, known: Delivery) -> str:
     if task.status is not TaskStatus.RUNNING or known.milestone is Milestone.PUSHED_TO_CI or known.pending:
         return known.substate
     steps = _FIX_STEPS if known.fixing else _STEPS
-    if task.attempt.step in steps or task.attempt.step == "merge":
+    if task.attempt.step in steps or task.attempt.step == AttemptStep.MERGE:
         return steps.get(task.attempt.step, "merging")
     said = task.worker.step if task.worker is not None else ""
     return said or ("implementing_fix" if known.fixing else "writing")

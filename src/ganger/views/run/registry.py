@@ -14,10 +14,15 @@ from ganger.core.names import file_stem, repo_place
 from ganger.core.scheduling.quota import account_of, paused_until, question_about
 from ganger.core.sentences.sentences import tier_words
 from ganger.core.times import seconds_between, stamp
-from ganger.core.vocabulary import BlockReason, TaskStatus
+from ganger.core.vocabulary import AttemptStep, BlockReason, Mode, TaskStatus
 from ganger.views.run.board import shown_duration
 
-_STEPS = {"parse": "answer is read", "verify": "verification", "verified": "verified", "merge": "waits to be merged"}
+_STEPS = {
+    AttemptStep.PARSE: "answer is read",
+    AttemptStep.VERIFY: "verification",
+    AttemptStep.VERIFIED: "verified",
+    AttemptStep.MERGE: "waits to be merged",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +37,7 @@ class WorkerRow:
     agent: str
     state: str
     since: str
-    stage: str
+    stage: AttemptStep
     step: str
     percent: float | None
     milestone: str
@@ -73,7 +78,7 @@ class WorkerRow:
 
     def _how_far(self) -> list[str]:
         found = [_STEPS[self.stage]] if self.stage in _STEPS else [self.step or self.doing]
-        if self.percent is not None and self.stage == "agent":
+        if self.percent is not None and self.stage == AttemptStep.AGENT:
             found.append(f"{self.percent:g} %")
         if self.milestone:
             found.append(f"milestone {self.milestone}")
@@ -121,7 +126,7 @@ def _agent(task: TaskState) -> str:
 
 
 def _place(state: RunState, name: str, folder: Path, root: Path) -> str:
-    if state.mode == "direct":
+    if state.mode is Mode.DIRECT:
         return str(root)
     place = folder / repo_place(state.specs[name].repo) / "work"
     return str(place / f"{file_stem(name)}.{state.tasks[name].work.workspace_of}")

@@ -27,7 +27,7 @@ from ganger.core.state.apply_delivery import not_proved, rules_of
 from ganger.core.state.hosts import awaited_by, question_about_host, told
 from ganger.core.state.indexes import is_delivering, needed_files
 from ganger.core.times import seconds_between
-from ganger.core.vocabulary import BlockReason, FailureClass, Phase, TaskStatus
+from ganger.core.vocabulary import AttemptStep, BlockReason, FailureClass, Phase, TaskStatus
 from ganger.views.run.costs import UNKNOWN, known_tokens, known_usd
 
 _SHORT = 12
@@ -245,17 +245,17 @@ def _running(state: RunState, name: str, task: TaskState) -> tuple[str, str]:
         step = "ganger inbox" if host and question_about_host(state, host) is not None else f"ganger ledger {name}"
         return f"{name} is being delivered{since} without a worker: {on_its_way}.", step
     doing = {
-        "agent": "its agent is working",
-        "parse": "its answer is being read",
-        "verify": "its change is being verified",
+        AttemptStep.AGENT: "its agent is working",
+        AttemptStep.PARSE: "its answer is being read",
+        AttemptStep.VERIFY: "its change is being verified",
     }
     what = doing.get(task.attempt.step, "its change is being written")
-    if task.attempt.step == "agent" and task.agent.activity:
+    if task.attempt.step == AttemptStep.AGENT and task.agent.activity:
         what = f"its agent is at {task.agent.activity}"
     if task.agent.continued:
         what += "; it continues its earlier session"
     what += mends(task)
-    said = _worker(task.worker) if task.worker is not None and task.attempt.step == "agent" else ""
+    said = _worker(task.worker) if task.worker is not None and task.attempt.step == AttemptStep.AGENT else ""
     asked = _question(state, name)
     if asked:
         said += f"; it asked {asked}, which is not answered yet"

@@ -18,6 +18,7 @@ from ganger.core.delivery.expected_ci import (
 )
 from ganger.core.model.ci import Ci, Finding
 from ganger.core.model.ledger import TAKEN_UP
+from ganger.core.vocabulary import PushStyle
 from ganger.engine.delivery.context import DeliveryContext, passes
 
 
@@ -118,7 +119,7 @@ class ExpectedCi:
     async def _ran_below(self, sha: str) -> bool:
         """Whether CI ran for the branch's earlier commits."""
         onto, following = self.at.now.onto, self.at.following
-        if self.at.rules.style == "request" or onto in ("", sha) or following is None:
+        if self.at.rules.style is PushStyle.REQUEST or onto in ("", sha) or following is None:
             return False
         following.begin(onto)
         try:

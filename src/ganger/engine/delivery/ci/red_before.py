@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ganger.core import events as ev
 from ganger.core.model.ci import UNSETTLED, Ci, Finding, RunFact, judge
 from ganger.core.model.ledger import TargetVerdict
+from ganger.core.vocabulary import PushStyle
 from ganger.engine.delivery.ci.failure import CiTrouble
 from ganger.engine.delivery.ci.own_commits import OwnCommits
 from ganger.engine.delivery.context import DeliveryContext, passes
@@ -71,7 +72,7 @@ class RedBefore:
     async def _below(self, sha: str) -> str:
         """The target's commit before this run; empty where it is no longer known."""
         state, branch = self.at.case.state, self.at.rules.branch
-        if self.at.rules.style == "request":
+        if self.at.rules.style is PushStyle.REQUEST:
             target = await self.at.unless_stopped(self.at.outlet.remote.fetch(branch))
             base = await self.at.sending.repository.fork_point(sha, target) if target else ""
         else:
@@ -79,7 +80,7 @@ class RedBefore:
         ours = {one.commit for one in state.pushes.verdicts if one.repo == self.repo}
         for task in state.tasks.values():
             ours |= {task.delivery.pushed, *task.delivery.landed} if task.delivery is not None else set()
-        if base in ours or (self.at.rules.style == "branch" and await self.own.any_in(base)):
+        if base in ours or (self.at.rules.style is PushStyle.BRANCH and await self.own.any_in(base)):
             return ""
         return base
 

@@ -10,7 +10,7 @@ from ganger.core.delivery.landings import needs_no_request
 from ganger.core.delivery.request_merges import framed, renewed, renewed_title
 from ganger.core.model.ledger import Delivery, RequestRef
 from ganger.core.state.apply_delivery import rules_of
-from ganger.core.vocabulary import FailureClass
+from ganger.core.vocabulary import FailureClass, PushStyle
 from ganger.engine.attempt_context import RunningAttempt
 from ganger.engine.merging.commit_messages import request_body, request_title
 from ganger.engine.merging.push_queue import PushQueue
@@ -89,7 +89,11 @@ class Requesting:
     def wanted(self) -> bool:
         """Without a change there is nothing to request, except for a request that is already open."""
         known, change = self.now.request, self.case.now.work.change
-        if self.rules.style != "request" or self.outlet.forge is None or needs_no_request(self.rules, self.now):
+        if (
+            self.rules.style is not PushStyle.REQUEST
+            or self.outlet.forge is None
+            or needs_no_request(self.rules, self.now)
+        ):
             return False
         return (known is not None and bool(known.number)) or (change is not None and change.commit != change.base)
 

@@ -14,7 +14,7 @@ from ganger.core.delivery.request_merges import MergeStep, RequestLook, method_o
 from ganger.core.failures.retries import backoff_sec
 from ganger.core.model.ledger import UPDATE, RequestRef
 from ganger.core.times import unix_time
-from ganger.core.vocabulary import BlockReason, FailureClass
+from ganger.core.vocabulary import BlockReason, FailureClass, PushStyle
 from ganger.engine.attempt_context import Failed
 from ganger.engine.attempt_outcome import Waits
 from ganger.engine.delivery.ci.merged_commit import LandedCi, log_of
@@ -107,7 +107,7 @@ class RequestMerging:
 
     @property
     def _forge(self) -> Forge | None:
-        return self.outlet.forge if self.at.rules.style == "request" else None
+        return self.outlet.forge if self.at.rules.style is PushStyle.REQUEST else None
 
     @property
     def is_landed(self) -> bool:
