@@ -14,6 +14,9 @@ from faults.runs import crash_scenario
 from faults.scenario import Place
 from faults.strace import Point
 
+# Longer than the next lead takes to start on a busy machine: otherwise there is nothing left to adopt.
+_AGENT_SEC = 3.0
+
 
 def jobs(names: Sequence[str], most: int) -> list[Job]:
     return [partial(_hunter(name, most), name) for name in names]
@@ -45,7 +48,7 @@ def _verdicts(name: str, bug: Bug, most: int) -> Iterator[Verdict]:
         return
     if bug.harness == "kills":
         for seed in range(most):
-            yield kills.carry_on(kills.Spree(seed, "lead", kills=4, tasks=12, agent_sec=0.5, bug=name))
+            yield kills.carry_on(kills.Spree(seed, "lead", kills=4, tasks=12, agent_sec=_AGENT_SEC, bug=name))
         return
     if bug.harness == "powercut" and not bug.after and not bug.points:
         yield powercut.cut_power(powercut.Cut(bug.seed, None, name, bug.mode))

@@ -363,7 +363,7 @@ BUGS: dict[str, Bug] = {
     "workspace-removed-early": _in_git(
         planted_git.workspace_removed_early,
         "crash",
-        "files",
+        "paid twice",
         [f"@os.remove/result_accepted:{n}" for n in (4, 3, 5, 2, 6, 1, 7, 8, 9, 10, 12)],
     ),
     "git-not-synced": _in_git(planted_git.git_not_synced, "powercut", "branch", []),
