@@ -12,7 +12,7 @@ from bench.processes import run, scratch
 from bench.sizes import Sizes
 from ganger.ports.processes import Launch
 from ganger.ports.sandbox import Room
-from ganger.sandboxes.choose import SandboxSettings, Walls, candidates, fault_of
+from ganger.sandboxes.choose import AnySandbox, SandboxSettings, candidates, fault_of
 
 MOST_MS = 50.0
 _PROGRAM = "/bin/true"
@@ -22,7 +22,7 @@ def measure(sizes: Sizes) -> Iterator[Figure]:
     """Medians; each round starts the program once without walls and once within each kind that stands here."""
     root = scratch()
     settings = SandboxSettings(root, root / ".ganger", Path.home(), os.environ.get("PATH", os.defpath))
-    kinds: dict[str, Walls] = {}
+    kinds: dict[str, AnySandbox] = {}
     for walls in candidates(settings):
         if walls.name not in kinds and not fault_of(walls, settings):
             kinds[walls.name] = walls
@@ -39,7 +39,7 @@ def measure(sizes: Sizes) -> Iterator[Figure]:
         yield Figure("sandbox", f"{name}: beyond a bare start, p50", middle - floor, "ms", MOST_MS, note)
 
 
-def _confined(walls: Walls, root: Path) -> tuple[str, ...]:
+def _confined(walls: AnySandbox, root: Path) -> tuple[str, ...]:
     workspace = root / f"workspace-{walls.name}"
     workspace.mkdir(exist_ok=True)
     if walls.owner is not None:

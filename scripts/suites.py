@@ -25,7 +25,7 @@ from ganger.core.verify.tiers import TieredStep
 from ganger.engine.verification.steps import run_steps
 from ganger.launchers.launcher import KeptLauncher
 from ganger.ports.sandbox import Room
-from ganger.sandboxes.choose import SandboxSettings, Walls, candidates, fault_of
+from ganger.sandboxes.choose import AnySandbox, SandboxSettings, candidates, fault_of
 from ganger.sandboxes.none import NoSandbox
 
 _LONGEST_SEC = 600.0
@@ -125,7 +125,7 @@ def _run(*words: str, cwd: Path | None = None) -> None:
     subprocess.run(words, cwd=cwd, check=True)
 
 
-def _fresh(sources: Path, place: Path, walls: Walls | None = None) -> Path:
+def _fresh(sources: Path, place: Path, walls: AnySandbox | None = None) -> Path:
     shutil.rmtree(place, ignore_errors=True)
     shutil.copytree(sources, place / sources.name, symlinks=True)
     if walls is not None and walls.owner is not None:
@@ -155,7 +155,7 @@ def _spread(part: str, place: Path) -> list[str]:
     return sorted(str(p.relative_to(place)) for p in place.glob(part)) if "*" in part else [part]
 
 
-async def _checked(command: str, place: Path, walls: Walls, readable: tuple[Path, ...], folder: Path) -> str:
+async def _checked(command: str, place: Path, walls: AnySandbox, readable: tuple[Path, ...], folder: Path) -> str:
     """As a check: by the keeper, confined, with a check's environment."""
     log = folder / "check.log"
     log.unlink(missing_ok=True)
@@ -181,7 +181,7 @@ async def _checked(command: str, place: Path, walls: Walls, readable: tuple[Path
     return log.read_text(encoding="utf-8", errors="replace")
 
 
-def _walls(folder: Path) -> Iterator[Walls]:
+def _walls(folder: Path) -> Iterator[AnySandbox]:
     settings = SandboxSettings(folder / "project", folder / "work", Path.home(), os.environ.get("PATH", ""))
     (folder / "project").mkdir(parents=True, exist_ok=True)
     (folder / "work").mkdir(exist_ok=True)

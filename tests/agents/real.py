@@ -21,7 +21,7 @@ from ganger.core.signs import Heard
 from ganger.engine.prompts.assemble import assemble
 from ganger.ports.agents import Agent, AttemptContext
 from ganger.ports.processes import Launch
-from ganger.ports.sessions import Mending
+from ganger.ports.sessions import SessionRepair
 from tests.agents.installed import Installed
 
 KEY = "sk-ganger-trial-5d1f0c7be2a94f6380aa41d7e6b3c958"
@@ -130,7 +130,7 @@ class Trial:
     def start(self, text: str, *, session: str = "", walled: bool = False, **more: Any) -> Going:
         self.attempt += 1
         agent, context = self.agent(**more), self.context(text, session=session, walled=walled)
-        mended = agent.mended(self.home, session) if session and isinstance(agent, Mending) else {}
+        mended = agent.repaired(self.home, session) if session and isinstance(agent, SessionRepair) else {}
         for name, data in {**mended, **agent.furnish(context)}.items():
             place = self.home / name
             place.parent.mkdir(parents=True, exist_ok=True)

@@ -189,10 +189,10 @@ def test_gemini_session_that_goes_on_holds_every_answer_of_a_tool_once(tmp_path:
     file = tmp_path / f".gemini/tmp/work/chats/session-2026-11-16T16-45-{SESSION[:8]}.jsonl"
     file.parent.mkdir(parents=True)
     file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    (mended,) = agent().mended(tmp_path, SESSION).values()
+    (mended,) = agent().repaired(tmp_path, SESSION).values()
     assert [json.loads(line) for line in mended.splitlines()] == [*rows[:3], rows[4]]
     file.write_bytes(mended)
-    assert agent().mended(tmp_path, SESSION) == {} == agent().mended(tmp_path, "0" * 36)
+    assert agent().repaired(tmp_path, SESSION) == {} == agent().repaired(tmp_path, "0" * 36)
 
 
 # --- the real program -------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from ganger.core.state.hosts import (
     answer_host,
     asking,
     awaited_by,
-    nobody_s,
+    not_waited_for,
     short_reason,
     told,
     tried,
@@ -116,11 +116,11 @@ def test_trouble_that_nobody_has_any_more_is_forgotten() -> None:
     state = run_of("a")
     away(state)
     happen(state, replace(asking(state, GIT)[0], question="Q1"))
-    assert nobody_s(state, [GIT]) == []
-    happen(state, *nobody_s(state, ["other.example.org"]))
+    assert not_waited_for(state, [GIT]) == []
+    happen(state, *not_waited_for(state, ["other.example.org"]))
     assert state.hosts == {} and state.inbox.questions["Q1"].answer
     happen(state, ev.HostAway(GIT, "api", AWAY, "", 0.0))
-    assert nobody_s(state, [GIT]) == [ev.HostBack(GIT, "api")]
+    assert not_waited_for(state, [GIT]) == [ev.HostBack(GIT, "api")]
 
 
 def test_events_that_cannot_be_true_change_nothing() -> None:

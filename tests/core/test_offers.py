@@ -243,7 +243,7 @@ def test_a_retry_whose_time_has_come_does_not_wait_for_another_task_to_end() -> 
 
 def test_the_yard_notices_a_run_that_does_not_wait_for_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
     """W03: a planted bug: nobody is expected to ask."""
-    monkeypatch.setattr(windows, "_somebody_may_ask", lambda *_: False)
+    monkeypatch.setattr(windows, "_a_session_may_ask", lambda *_: False)
     with pytest.raises(AssertionError, match="something can still happen"):
         SessionRun(handed("a", "b"), OFF, random.Random(1)).begin().run()
 

@@ -1,4 +1,4 @@
-"""Walls to try things in: a home, a project and a workspace of a test's own, and short ways to run programs there."""
+"""A sandbox to try things in: a home, a project and a workspace of a test's own, and short ways to run programs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from ganger.ports.processes import Launch
 from ganger.ports.sandbox import Room
 from ganger.sandboxes import landlock
-from ganger.sandboxes.choose import SandboxSettings, Walls, candidates, fault_of
+from ganger.sandboxes.choose import AnySandbox, SandboxSettings, candidates, fault_of
 from ganger.sandboxes.trial import TrialOutcome, give, run
 
 KINDS = [pytest.param("bubblewrap", marks=pytest.mark.needs("bwrap")), "landlock"]
@@ -33,7 +33,7 @@ exec "$@" """
 class Place:
     """One workspace in one project, and the walls around it."""
 
-    walls: Walls
+    walls: AnySandbox
     settings: SandboxSettings
 
     @property
@@ -66,7 +66,7 @@ def place(folder: Path, kind: str, **wanted: object) -> Place:
     return made
 
 
-def walls_of(kind: str, settings: SandboxSettings) -> Walls:
+def walls_of(kind: str, settings: SandboxSettings) -> AnySandbox:
     if kind == "landlock" and not landlock.is_there():
         pytest.skip("needs Landlock in the kernel")
     found = next(

@@ -10,7 +10,7 @@ from ganger.errors import GangerError
 from ganger.ports.processes import Launch
 from ganger.ports.sandbox import Room
 from ganger.sandboxes import choose as choosing, landlock
-from ganger.sandboxes.choose import Walls, choose, fault_of
+from ganger.sandboxes.choose import AnySandbox, choose, fault_of
 from ganger.sandboxes.none import NoSandbox
 from ganger.sandboxes.settings import SandboxSettings, Use
 from tests.sandboxes.sandboxed import PATH
@@ -75,9 +75,9 @@ def test_what_stood_once_is_not_tried_again_until_the_next_boot(
     """G05: a run's start pays for the trial once on a machine."""
     choose(settings(tmp_path))
     monkeypatch.setattr(choosing, "_stood", set())
-    tried: list[Walls] = []
+    tried: list[AnySandbox] = []
 
-    def fault_of(walls: Walls, _: SandboxSettings) -> str:
+    def fault_of(walls: AnySandbox, _: SandboxSettings) -> str:
         tried.append(walls)
         return ""
 

@@ -90,7 +90,7 @@ class CliAgent(ABC):
     def furnish(self, context: AttemptContext) -> Mapping[str, bytes]:
         return {**self._copied(), **self.files(context)}
 
-    def mended(self, home: Path, session: str) -> Mapping[str, bytes]:
+    def repaired(self, home: Path, session: str) -> Mapping[str, bytes]:
         """Corrected files of a session, without which it cannot continue, by their path in the home."""
         return {}
 

@@ -81,7 +81,7 @@ from ganger.ports.sandbox import Sandbox
 from ganger.ports.store import Listener
 from ganger.runners.table import KnownRunners
 from ganger.sandboxes.bubblewrap import Bubblewrap
-from ganger.sandboxes.choose import Walls, keeps_in_place
+from ganger.sandboxes.choose import AnySandbox, keeps_in_place
 from ganger.sandboxes.concealed import concealed
 from ganger.stores.table import stores_of
 from ganger.views.planned.reconcile import difference_lines
@@ -261,7 +261,7 @@ def outlets_of(
 WORKER_KEY = "worker.key"
 
 
-def endpoint_of(project: Project, folder: RunFolder, sandbox: Walls) -> ReportServer:
+def endpoint_of(project: Project, folder: RunFolder, sandbox: AnySandbox) -> ReportServer:
     config = project.config.worker
     peers = frozenset({sandbox.owner[0]}) if sandbox.owner is not None else frozenset()
     return ReportServer(folder.path, peers=peers, http=config.http, port=config.port)
@@ -425,7 +425,7 @@ def copies_of(project: Project) -> ProjectCopies:
     return ProjectCopies(project.root, lambda path: path in (".git", own), limit)
 
 
-def fixed_of(project: Project, sandbox: Walls) -> FixedFiles:
+def fixed_of(project: Project, sandbox: AnySandbox) -> FixedFiles:
     """Direct mode: git's settings and installed packages, which tasks must not change."""
     config = project.config
     # Sessions that ask for tasks run outside Ganger's sandbox.

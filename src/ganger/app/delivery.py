@@ -211,7 +211,7 @@ class DeliveryParts:
         return Mask(filter(None, known), self.masker).shown(text)
 
     def outlet(
-        self, repo: str, rules: RepoRules, repository: Repository, launcher: Launcher, walls: Sandbox
+        self, repo: str, rules: RepoRules, repository: Repository, launcher: Launcher, sandbox: Sandbox
     ) -> DeliveryTarget:
         section, path = section_of(self.project, repo), path_of(self.project, repo)
         token = token_reader(self.project, section)
@@ -224,7 +224,7 @@ class DeliveryParts:
             secrets = (token(), _secret(section.webhook_secret_env))
             return Mask(filter(None, secrets), self.masker)(text)
 
-        forge = self._forge(repo, section, rules, address, token, repository, launcher, walls)
+        forge = self._forge(repo, section, rules, address, token, repository, launcher, sandbox)
         return DeliveryTarget(
             name=repo,
             remote=GitRemote(self.project.state_path / repo_store(repo), settings),
@@ -263,12 +263,12 @@ class DeliveryParts:
         token: Callable[[], str],
         repository: Repository,
         launcher: Launcher,
-        walls: Sandbox,
+        sandbox: Sandbox,
     ) -> Forge | None:
         if not section.forge:
             return None
         if section.forge == "command":
-            return self._command(repo, section, rules, repository, launcher, walls)
+            return self._command(repo, section, rules, repository, launcher, sandbox)
         from ganger.forges import Hosts, open_forge
 
         self._hosts = self._hosts or Hosts()
@@ -284,7 +284,7 @@ class DeliveryParts:
         rules: RepoRules,
         repository: Repository,
         launcher: Launcher,
-        walls: Sandbox,
+        sandbox: Sandbox,
     ) -> Forge:
         from ganger.forges.command.forge import CommandCi, CommandForge
 
@@ -302,7 +302,7 @@ class DeliveryParts:
             can_rerun=section.reruns,
             halted=lambda: self.state.lead.stopping,
         )
-        return CommandForge(ci, launcher, repository, walls)
+        return CommandForge(ci, launcher, repository, sandbox)
 
     def webhooks(self, nudge: Callable[[str], None]) -> WebhookReceiver | None:
         """`nudge` is told the repository."""

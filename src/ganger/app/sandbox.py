@@ -9,12 +9,12 @@ from pathlib import Path
 from ganger.app.delivery import path_of
 from ganger.config import Project, environment
 from ganger.errors import GangerError
-from ganger.sandboxes.choose import Walls, choose
+from ganger.sandboxes.choose import AnySandbox, choose
 from ganger.sandboxes.settings import SandboxSettings
 from ganger.workspaces.git.git import Git
 
 
-def sandbox_of(project: Project) -> Walls:
+def sandbox_of(project: Project) -> AnySandbox:
     return choose(sandbox_settings(project))
 
 

@@ -46,7 +46,7 @@ class Waits(Exception):
         self.before = before
 
 
-def heed_person(task: TaskState) -> None:
+def raise_if_person_decided(task: TaskState) -> None:
     """A person's decision counts, whatever the worker said at its end."""
     worker = task.worker
     if worker is not None and worker.verdict in _LEFT:

@@ -368,8 +368,8 @@ class Lead:
             number = task.attempts + 1
             agent = self.tools.agent_of(self.state.specs[name], task, self.state.policy)
             # An agent without a sandbox must never find what one inside a sandbox left in its home.
-            walls = self.tools.sandbox.name
-            same = (task.agent.used, task.agent.sandbox) == (f"{agent.name}/{agent.kind}", walls)
+            sandbox = self.tools.sandbox.name
+            same = (task.agent.used, task.agent.sandbox) == (f"{agent.name}/{agent.kind}", sandbox)
             why, delivers = task.detail if task.attempts else "first attempt", is_delivering(task)
             claims.append(
                 ev.AttemptStarted(
@@ -387,7 +387,7 @@ class Lead:
                     if same and not task.next_start.answer_log and not self.state.lead.rebooted
                     else "",
                     agent.kind,
-                    walls,
+                    sandbox,
                     delivers=delivers,
                 )
             )
@@ -457,7 +457,7 @@ class Lead:
                 if taken:
                     any_taken = True
                     await self._record_effects(taken)
-                await self._heed(taken)
+                await self._act_on(taken)
         return any_taken
 
     async def _effects(self, command: Command) -> list[ev.Event]:
@@ -487,10 +487,10 @@ class Lead:
             if not self.state.finished and (events := due(self.state, self.tools.clock.now(), self.tools.remind_sec)):
                 await self.journal.record(*events)
 
-    async def _heed(self, taken: list[ev.Event]) -> None:
+    async def _act_on(self, taken: list[ev.Event]) -> None:
         """What a command does beyond its events."""
         for event in taken:
-            await self._reception.heed(event)
+            await self._reception.act_on(event)
             if isinstance(event, ev.StopRequested):
                 self.stop("ganger stop")
             elif isinstance(event, ev.WorkerEnding):

@@ -26,7 +26,7 @@ class CheckedChange:
     """What a change is about: its files, and the tests that failed before it and pass with it."""
 
     files: tuple[str, ...] = ()
-    mended: frozenset[str] = frozenset()
+    fixed_tests: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

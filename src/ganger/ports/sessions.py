@@ -8,6 +8,6 @@ from typing import Protocol, runtime_checkable
 
 
 @runtime_checkable
-class Mending(Protocol):
-    def mended(self, home: Path, session: str) -> Mapping[str, bytes]:
+class SessionRepair(Protocol):
+    def repaired(self, home: Path, session: str) -> Mapping[str, bytes]:
         """Files of the session in its home, by relative path, with the content they need for it to continue."""

@@ -192,7 +192,7 @@ class Ctest:
             name: [p for p in sources if p.stem in (name, f"test_{name}", f"{name}_test")] for name in census.tests
         }
         passed = [name for name, outcome in census.tests.items() if outcome is TestOutcome.PASSED]
-        mended = [name for name in passed if name in touched.mended]
+        mended = [name for name in passed if name in touched.fixed_tests]
         for name in choose(mended, passed, len(passed)):
             for file in named[name]:
                 source = file.read_bytes()

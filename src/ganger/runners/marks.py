@@ -33,7 +33,7 @@ def choose(preferred: Sequence[str], others: Sequence[str], most: int = _HOSTS) 
 
 def near_tests(passed: Sequence[str], root: Path, census: TestCensus, touched: CheckedChange) -> list[str]:
     """The tests that the change fixed; else those of files that name a touched file."""
-    mended = [name for name in passed if name in touched.mended]
+    mended = [name for name in passed if name in touched.fixed_tests]
     if mended:
         return mended
     stems = {Path(one).stem for one in touched.files} - {"__init__", "index", "mod", "lib", "main", ""}

@@ -101,7 +101,7 @@ def _planted(call: RunnerCall, root: Path, census: TestCensus, touched: CheckedC
     unchanged: it must still pass."""
     passed = [name for name, outcome in census.tests.items() if outcome is TestOutcome.PASSED and "#" not in name]
     near = near_tests(passed, root, census, touched)
-    stays = choose([name for name in near if name in touched.mended], (), 1)
+    stays = choose([name for name in near if name in touched.fixed_tests], (), 1)
     plants = Plants()
     by_file: dict[str, list[Host]] = defaultdict(list)
     for name in dict.fromkeys((*stays, *choose(near, passed))):

@@ -201,10 +201,10 @@ class Bubblewrap:
         orders += process.orders(self._settings, counted_apart=counted_apart)
         inner = (self._python, *PYTHON_FLAGS, BOOT, str(Path(__file__).parents[1]), *orders)
         shown = self._shown_otherwise(room)
-        walls = (*self._namespaces(user), *mounts.words(), *shown, "--chdir", str(launch.cwd.absolute()))
+        sandbox = (*self._namespaces(user), *mounts.words(), *shown, "--chdir", str(launch.cwd.absolute()))
         leader = ("/bin/sh", "-c", _LEADER, "sh", users_with(uid, gid, home), self._python, self._bwrap)
         named = (program or launch.argv[0], *launch.argv)
-        return replace(launch, argv=(*leader, *walls, "--", *inner, "--", *named), env=env)
+        return replace(launch, argv=(*leader, *sandbox, "--", *inner, "--", *named), env=env)
 
     def shows(self, path: Path, launch: Launch, room: Room) -> bool:
         return view(self._settings, room, launch, file_of(launch)).shows(str(path))

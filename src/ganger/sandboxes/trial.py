@@ -33,19 +33,19 @@ def throw_away_folder() -> Iterator[Path]:
         yield folder
 
 
-def give(walls: Sandbox, *places: Path) -> None:
+def give(sandbox: Sandbox, *places: Path) -> None:
     """Gives files to the user of this sandbox."""
-    if walls.owner is not None:
+    if sandbox.owner is not None:
         for place in places:
-            os.chown(place, *walls.owner)
+            os.chown(place, *sandbox.owner)
 
 
 def run(
-    walls: Sandbox, argv: tuple[str, ...], room: Room, env: Mapping[str, str], stdin: Path | None = None
+    sandbox: Sandbox, argv: tuple[str, ...], room: Room, env: Mapping[str, str], stdin: Path | None = None
 ) -> TrialOutcome:
     """Runs the program in the room's first folder."""
     cwd = room.writable[0]
-    launch = walls.confine(Launch("trial", argv, cwd, env, stdin, cwd / "log", None), room)
+    launch = sandbox.confine(Launch("trial", argv, cwd, env, stdin, cwd / "log", None), room)
     with open(stdin or os.devnull, "rb") as opened:
         try:
             ended = subprocess.run(

@@ -79,8 +79,8 @@ class AcpAgent(CliAgent):
     def has_login(self) -> bool | None:
         return self.like is None or self.like.has_login()
 
-    def mended(self, home: Path, session: str) -> Mapping[str, bytes]:
-        return self.like.mended(home, session) if self.like is not None else {}
+    def repaired(self, home: Path, session: str) -> Mapping[str, bytes]:
+        return self.like.repaired(home, session) if self.like is not None else {}
 
     def credentials(self) -> str:
         return self.like.credentials() if self.like is not None else super().credentials()

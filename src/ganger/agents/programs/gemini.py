@@ -103,8 +103,8 @@ class GeminiAgent(CliAgent):
             ours["security"] = {"auth": {"selectedType": chosen}}
         return {".gemini/settings.json": json.dumps(ours).encode(), **shell_file(self, _INSIDE)}
 
-    def mended(self, home: Path, session: str) -> Mapping[str, bytes]:
-        return mended_session(home, session)
+    def repaired(self, home: Path, session: str) -> Mapping[str, bytes]:
+        return repaired_session(home, session)
 
     def has_login(self) -> bool:
         return super().has_login() or self._way_in() == "vertex-ai"
@@ -129,7 +129,7 @@ class GeminiAgent(CliAgent):
         return "oauth-personal" if any(name == _LOGIN_FILE for name, _ in self._login_files()) else ""
 
 
-def mended_session(home: Path, session: str) -> Mapping[str, bytes]:
+def repaired_session(home: Path, session: str) -> Mapping[str, bytes]:
     """Its session's file without duplicate answers of tools: it would send both, and the model accepts only one.
 
     They are in the record of the call and in a record of their own, which is left out.

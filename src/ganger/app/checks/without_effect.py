@@ -228,7 +228,7 @@ class _AllCircumstances:
             name = _named(rest, self.config.agents)
             given = self.of_repo("")
             if rest.endswith(".permissions") and value == "edit":
-                given = replace(given, walls=self.walls)
+                given = replace(given, walls=self.sandbox)
             return [replace(given, takes=self._taken(name, given.walls))] if name else []
         if section == "roles":
             name = _named(rest, self.config.roles)
@@ -237,7 +237,7 @@ class _AllCircumstances:
             name = _named(rest, self.config.repos)
             return [self.of_repo(name)] if name in self.used else []
         if key == "sandbox.network" and value != "allow":
-            return [replace(self.of_repo(""), walls=self.walls)]
+            return [replace(self.of_repo(""), walls=self.sandbox)]
         return [self.of_repo(repo) for repo in self.used]
 
     def of_role(self, name: str) -> Circumstances:
@@ -257,7 +257,7 @@ class _AllCircumstances:
     def _of_task(self, role: str, repo: str, reads: bool) -> Circumstances:
         marks = self.of_role(role).marks if role in self.config.roles else frozenset()
         given = replace(self.of_repo(repo), marks=marks)
-        return replace(given, walls="" if self._asks_for_work(role) else self.walls) if reads else given
+        return replace(given, walls="" if self._asks_for_work(role) else self.sandbox) if reads else given
 
     def _asks_for_work(self, role: str) -> bool:
         """Whether a role's tasks go to sessions, which run outside Ganger's sandbox."""
@@ -265,32 +265,32 @@ class _AllCircumstances:
         section = self.config.agents.get(known.agent) if known is not None else None
         return section is not None and section.kind == PULL
 
-    def _taken(self, agent: str, walls: str) -> frozenset[str] | None:
+    def _taken(self, agent: str, sandbox: str) -> frozenset[str] | None:
         section = self.config.agents.get(agent)
         taken = TAKES.get(section.kind) if section is not None else None
-        if section is None or taken is None or not walls:
+        if section is None or taken is None or not sandbox:
             return taken
         return taken - WITHOUT_SANDBOX.get(section.kind, frozenset())
 
     @property
-    def walls(self) -> str:
-        return _walls_of(self.project)
+    def sandbox(self) -> str:
+        return _sandbox_name(self.project)
 
 
 def _heals(project: Project) -> bool:
     return _HEALER in project.config.roles and project.config.policy.heal_schedule != "off"
 
 
-def _walls_of(project: Project) -> str:
+def _sandbox_name(project: Project) -> str:
     """The sandbox that works here; if one is required and none works, the run itself reports it."""
     # Imported here: it imports every adapter, and few settings need it.
     from ganger.app.sandbox import sandbox_of
 
     try:
-        walls = sandbox_of(project)
+        sandbox = sandbox_of(project)
     except GangerError:
         return ""
-    return "" if walls.name == "none" else walls.name
+    return "" if sandbox.name == "none" else sandbox.name
 
 
 def _named(rest: str, names: Iterable[str]) -> str:

@@ -22,7 +22,7 @@ from ganger.config import PROJECT_FILE, Project, project_root, read_project
 from ganger.core.vocabulary import RunStatus
 from ganger.errors import GangerError
 from ganger.sandboxes.choose import (
-    HOW_TO_GET_WALLS,
+    HOW_TO_GET_SANDBOX,
     HOW_TO_SHARE_MEMORY,
     NO_SHARED_MEMORY,
     choose,
@@ -93,24 +93,26 @@ def _sandbox(project: Project) -> Iterator[DoctorFinding]:
     """Tries every escape within the sandbox that agents and checks will have."""
     try:
         settings = sandbox_settings(project)
-        walls = choose(settings)
+        sandbox = choose(settings)
     except GangerError as error:
         yield DoctorFinding("error", "sandbox", error.message, error.hint)
         return
-    if isinstance(walls, NoSandbox):
+    if isinstance(sandbox, NoSandbox):
         why = "none works on this machine" if settings.use != "off" else "it is switched off"
         text = f"no sandbox: {why}; agents and checks can read and write everything you can"
         yield DoctorFinding(
-            "warning", "sandbox", text, HOW_TO_GET_WALLS if settings.use != "off" else 'set use = "auto"'
+            "warning", "sandbox", text, HOW_TO_GET_SANDBOX if settings.use != "off" else 'set use = "auto"'
         )
         return
-    results = probe(walls, settings)
+    results = probe(sandbox, settings)
     held = [result.name for result in results if result.held]
-    text = f"{walls.name}, network {settings.network}, {who(walls)}: {len(held)} of {len(results)} escape probes held"
-    weaker = f"{HOW_TO_GET_WALLS}: it closes these" if isinstance(walls, Landlock) else ""
+    text = (
+        f"{sandbox.name}, network {settings.network}, {who(sandbox)}: {len(held)} of {len(results)} escape probes held"
+    )
+    weaker = f"{HOW_TO_GET_SANDBOX}: it closes these" if isinstance(sandbox, Landlock) else ""
     yield DoctorFinding("ok" if len(held) == len(results) else "warning", "sandbox", text, weaker)
     yield DoctorFinding("ok", "held", ", ".join(held))
-    if not has_shared_memory(walls, settings):
+    if not has_shared_memory(sandbox, settings):
         yield DoctorFinding("warning", "memory", NO_SHARED_MEMORY, HOW_TO_SHARE_MEMORY)
     yield from (DoctorFinding("warning", "open", f"{r.sentence}: {r.detail}") for r in results if not r.held)
 
@@ -118,8 +120,8 @@ def _sandbox(project: Project) -> Iterator[DoctorFinding]:
 def sandbox_lacks(project: Project) -> list[str]:
     """What checks may need and lack within this sandbox. Only Landlock may be without shared memory."""
     settings = sandbox_settings(project)
-    walls = choose(settings)
-    if not isinstance(walls, Landlock) or has_shared_memory(walls, settings):
+    sandbox = choose(settings)
+    if not isinstance(sandbox, Landlock) or has_shared_memory(sandbox, settings):
         return []
     return [f"{NO_SHARED_MEMORY}; {HOW_TO_SHARE_MEMORY}"]
 

@@ -214,12 +214,12 @@ def opening(lead: Lead) -> list[str]:
         f"  folder  {lead.tools.folder.known_as}",
         f"  watch   ganger status --run {run}   ganger events --run {run} --follow",
         "  resume  run the same command again at any time, also after a crash",
-        f"  sandbox {walls(lead)}",
+        f"  sandbox {sandbox_line(lead)}",
         *(["  paused  nothing new starts until: ganger resume"] if lead.state.lead.paused else []),
     ]
 
 
-def walls(lead: Lead) -> str:
+def sandbox_line(lead: Lead) -> str:
     """The sandbox of this run, and what agents can write in it."""
     name = lead.tools.sandbox.name
     if name == "none":

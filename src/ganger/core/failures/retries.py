@@ -108,7 +108,7 @@ def is_reassigned(task: TaskState, policy: Policy) -> bool:
     return task.counters.stalls > policy.stall_restarts
 
 
-def _mends_ci(task: TaskState) -> bool:
+def _fixes_ci(task: TaskState) -> bool:
     """What a reviewer sent back after the push is not a fault that CI found."""
     return task.delivery is not None and task.delivery.fixing and task.delivery.review != "rework"
 
@@ -207,7 +207,7 @@ def _usually(
         why = "a signal ends its check, with the change and without it"
         return NextStep(Then.SETTLE, "none", why, TaskStatus.BLOCKED, BlockReason.NEEDS_REWORK)
     row = CLASSES[cls]
-    if cls is FailureClass.CI_ERROR or (_mends_ci(task) and row.retryable):
+    if cls is FailureClass.CI_ERROR or (_fixes_ci(task) and row.retryable):
         return _after_ci(task, fixes)
     if row.blocks_as is not None:
         pays = _PAID_BY.get(cls, "worker_attempts")

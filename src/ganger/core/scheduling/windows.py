@@ -145,7 +145,7 @@ def _decide_windowed(state: RunState, now: float) -> list[Decision]:
         return starts or _until_then(state, now, fits.later)
     if until := _earliest(state, now, state.windows.open):
         return [Wait(until)]
-    if _somebody_may_ask(state, now):
+    if _a_session_may_ask(state, now):
         return [Wait(now + _UNTIL_ASKED_SEC)]
     # The rest waits for a dependency outside this window (epoch) or for a limit: it cannot settle here.
     return [_close(state)]
@@ -205,7 +205,7 @@ def _later_or_never(state: RunState, now: float) -> Decision:
     """Nothing can start now: either only time must pass or a session must ask, or the run is over."""
     if until := _next_moment(state, now):
         return Wait(until)
-    if _somebody_may_ask(state, now):
+    if _a_session_may_ask(state, now):
         return Wait(now + _UNTIL_ASKED_SEC)
     return finish(state, _spent_out(state, now))
 
@@ -266,7 +266,7 @@ def offer(state: RunState, now: float, roles: Collection[str] | None = None) -> 
     return next(iter(_ready(state, state.windows.ready if windowed else state.index.ready, 1, fits)), None)
 
 
-def _somebody_may_ask(state: RunState, now: float) -> bool:
+def _a_session_may_ask(state: RunState, now: float) -> bool:
     """Whether there is a task that only a session which asks for it can do."""
     return bool(state.lead.pull_roles) and offer(state, now, state.lead.pull_roles) is not None
 

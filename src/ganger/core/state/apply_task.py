@@ -260,8 +260,8 @@ def _merged(state: RunState, name: str, task: TaskState, event: ev.Merged, at: s
     task = replace(
         task, work=replace(task.work, merged=event.commit or event.head, saved="", saved_files=(), saved_refused=False)
     )
-    mends_nothing = task.delivery is not None and task.delivery.fixing and not event.commit
-    return begun(state, name, task, "" if mends_nothing else task.work.merged, at)
+    fixes_nothing = task.delivery is not None and task.delivery.fixing and not event.commit
+    return begun(state, name, task, "" if fixes_nothing else task.work.merged, at)
 
 
 def _attempt_failed(state: RunState, name: str, task: TaskState, event: ev.AttemptFailed, at: str) -> TaskState:

@@ -103,7 +103,7 @@ def asking(state: RunState, host: str, hint: str = "") -> list[ev.QuestionAsked]
     return [ev.QuestionAsked("", "", HOST, f"{told(host, trouble)}. {then}", host=host)]
 
 
-def nobody_s(state: RunState, hosts: Iterable[str]) -> list[ev.Event]:
+def not_waited_for(state: RunState, hosts: Iterable[str]) -> list[ev.Event]:
     """Ends the trouble of hosts that the run no longer uses, or for which no task waits."""
     used, events = frozenset(hosts), list[ev.Event]()
     for host, trouble in state.hosts.items():

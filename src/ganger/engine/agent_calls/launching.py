@@ -12,7 +12,7 @@ from ganger.errors import GangerError
 from ganger.ports.agents import Agent, AttemptContext
 from ganger.ports.processes import Launch
 from ganger.ports.sandbox import Room
-from ganger.ports.sessions import Mending
+from ganger.ports.sessions import SessionRepair
 
 REPORT = "GANGER_REPORT"
 
@@ -69,7 +69,7 @@ def _called(agent: Agent, context: AttemptContext) -> tuple[Launch, Mapping[str,
     """An adapter may come from a plugin: what it raises concerns the task, never the run."""
     home = context.home if context.session else None
     try:
-        own = agent.mended(home, context.session) if home is not None and isinstance(agent, Mending) else {}
+        own = agent.repaired(home, context.session) if home is not None and isinstance(agent, SessionRepair) else {}
         return agent.prepare(context), agent.furnish(context), own
     except GangerError:
         raise

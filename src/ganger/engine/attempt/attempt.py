@@ -41,7 +41,15 @@ from ganger.engine.attempt.red_questions import (
 from ganger.engine.attempt.unexpected import concerns_run, told
 from ganger.engine.attempt.worker_phase import WorkerPhase
 from ganger.engine.attempt_context import Failed, Lost, RunningAttempt
-from ganger.engine.attempt_outcome import Left, Waits, heed_person, meaning, open_question, result_of, speaks_for_itself
+from ganger.engine.attempt_outcome import (
+    Left,
+    Waits,
+    meaning,
+    open_question,
+    raise_if_person_decided,
+    result_of,
+    speaks_for_itself,
+)
 from ganger.engine.change_strategy import ChangeStrategy
 from ganger.engine.journal import Journal
 from ganger.engine.prompts.assemble import FORMAT_REMINDER
@@ -110,7 +118,7 @@ class Attempt:
         await self.gate.end_started()
         try:
             if self._is_open:
-                heed_person(self.case.now)
+                raise_if_person_decided(self.case.now)
         except Left as left:
             await self._undo(left.why)
             await self._hand_over(left)
@@ -144,7 +152,7 @@ class Attempt:
     async def _run(self) -> None:
         agent = self.agent
         if self.road.past_agent:
-            heed_person(self.case.now)
+            raise_if_person_decided(self.case.now)
             await self.road.go_on(lambda ended: self._result(agent, ended))
             return
         if self.case.again and self.state.lead.rebooted and self.tools.repositories:
@@ -153,20 +161,20 @@ class Attempt:
             raise Lost
         folder = self._folder = await self.road.enter()
         if self.road.lost_work:
-            await self._begin_anew()
+            await self._start_over()
             return
         if self.case.now.attempt.ended is None and not self.case.again:
             self._require_checkable()
         ended = self.case.now.attempt.ended or await self._execute(folder)
         self._require_whole_log(ended)
-        heed_person(self.case.now)
+        raise_if_person_decided(self.case.now)
         self.road.recall_verdict()
         words = await self.hearing.refused_session()
         if words and isinstance(await self._extract(agent, self.case.log_path), Refused):
             await self._begin_afresh(words)
             return
         result = await self._read_result(agent, ended)
-        await self._heed_status(result)
+        await self._raise_for_status(result)
         await self.road.deliver(result)
 
     async def _result(self, agent: Agent, ended: Ended) -> TaskResult:
@@ -287,7 +295,7 @@ class Attempt:
         """What goes into events, and from there to screens, hooks and notices."""
         return one_line(self.case.tools.shown(result.summary[:_MOST_SAID]))
 
-    async def _heed_status(self, result: TaskResult) -> None:
+    async def _raise_for_status(self, result: TaskResult) -> None:
         if result.status == "DONE":
             return
         trouble = await self.hearing.trouble(self.case.now.attempt.ended or Ended(code=0))
@@ -431,7 +439,7 @@ class Attempt:
             await self._end_in_trouble(problem)
         await self._leave()
 
-    async def _begin_anew(self) -> None:
+    async def _start_over(self) -> None:
         """The work is gone with the folder, whatever its agent says; an agent that still works there is ended."""
         key = str(self.case.log_path)
         if await self.gate.find(key) is not None:

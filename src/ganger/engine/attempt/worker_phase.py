@@ -20,7 +20,7 @@ from ganger.core.vocabulary import FailureClass
 from ganger.engine.agent_calls.agent_output import AgentOutput
 from ganger.engine.agent_calls.launching import at_home, confined, forget_login, owner_of, reporting, with_desk
 from ganger.engine.attempt_context import Lost, RunningAttempt
-from ganger.engine.attempt_outcome import heed_person
+from ganger.engine.attempt_outcome import raise_if_person_decided
 from ganger.engine.change_strategy import ChangeStrategy
 from ganger.engine.log_masks import note_masks
 from ganger.engine.prompts.assemble import Advice, assemble, continuation, edits_files
@@ -169,7 +169,7 @@ class WorkerPhase:
         if running is None and self.agent is not self._starts:
             raise Lost
         if running is None:
-            heed_person(case.now)
+            raise_if_person_decided(case.now)
             running = await self.agent.execute(await self._prepare(folder), self.gate)
         if running.pid is not None and running.start_time is not None and case.now.attempt.launched is None:
             case.mention(ev.AttemptLaunched(case.task, case.number, running.pid, running.start_time))

@@ -156,7 +156,7 @@ class GitChanges:
                 await self.reviewing.require(change.commit, when="before")
             await case.record(ev.MergeQueued(case.task, case.number, change.commit))
         waiting = Waiting(case.task, case.number, case.token, change.base, change.commit, case.spec.verify_profile)
-        self._heed(await self.merging.land(waiting), change)
+        self._act_on(await self.merging.land(waiting), change)
         await self._deliver()
 
     async def _recorded(self) -> Verdict:
@@ -174,7 +174,7 @@ class GitChanges:
         except NoLongerMerged:
             await self._to_the_branch()
 
-    def _heed(self, outcome: Outcome, change: ChangeRecord) -> None:
+    def _act_on(self, outcome: Outcome, change: ChangeRecord) -> None:
         if isinstance(outcome, Conflict):
             raise self._conflict(outcome)
         if isinstance(outcome, Red):

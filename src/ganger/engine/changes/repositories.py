@@ -98,7 +98,7 @@ class Repositories:
         if self.state.lead.stopping or self.state.lead.draining:
             return False
         before = self.state.log.last_seq
-        await asyncio.gather(*(watch.look_once_more() for watch in self._reviews.values()))
+        await asyncio.gather(*(watch.look_again() for watch in self._reviews.values()))
         return self.state.log.last_seq != before
 
     async def has_set_back(self) -> bool:

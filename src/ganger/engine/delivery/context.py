@@ -10,7 +10,7 @@ from ganger.core.model.ledger import Delivery, RepoRules
 from ganger.core.planning.repos import graph_of
 from ganger.core.vocabulary import BlockReason, FailureClass
 from ganger.engine.attempt_context import Failed, RunningAttempt
-from ganger.engine.attempt_outcome import Waits, heed_person
+from ganger.engine.attempt_outcome import Waits, raise_if_person_decided
 from ganger.engine.delivery.pollers.ci import CiPoller
 from ganger.engine.delivery.pollers.hosts import HostPatience, HostWatch
 from ganger.engine.delivery.pollers.reviews import ReviewWatch
@@ -52,7 +52,7 @@ class DeliveryContext:
     def check_interrupts(self) -> None:
         """Raises when the run stops, or a person no longer wants to wait."""
         self.case.gate.check()
-        heed_person(self.case.now)
+        raise_if_person_decided(self.case.now)
 
     def require_open_chain(self) -> None:
         state, repo = self.case.state, self.case.spec.repo

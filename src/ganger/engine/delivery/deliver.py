@@ -63,7 +63,7 @@ class Delivering:
         self.base = RedBefore(at, self.trouble)
         self.unread = UnreadWorkflow(at, self.trouble, culprits)
         self.landed = LandedCi(at, self.trouble)
-        self.merging = RequestMerging(at, line, self.landed, self._test, self.on_forge.once_more)
+        self.merging = RequestMerging(at, line, self.landed, self._test, self.on_forge.check_again)
 
     async def _run(self) -> None:
         try:
@@ -196,7 +196,7 @@ class Delivering:
             if await self.expected.waived(sha, finding):
                 return
             finding = await self._hidden(sha, finding)
-            if await self.unread.is_nobodys(sha, finding):
+            if await self.unread.blames_no_one(sha, finding):
                 if await self._has_news_below():
                     continue
                 raise await self.unread.asked(sha, finding)
@@ -205,7 +205,7 @@ class Delivering:
                     return
                 passing = await self.trouble.passing(sha, finding, self.at.now.runs)
                 if passing is None:
-                    if await self._mended_by_another(sha, finding):
+                    if await self._fixed_by_another(sha, finding):
                         continue
                     problem = await self.trouble.red(sha, finding, self.at.now.runs)
                     if self.at.rules.base_red == "mend" and (note := await self.base.note(sha)):
@@ -215,7 +215,7 @@ class Delivering:
                 finding = passing
             if finding.ci is Ci.NEEDS_APPROVAL:
                 raise self.at.outside("needs approval", self.at.hinted(finding.why, "approve it on the forge"))
-            await self.again.once_more(finding)
+            await self.again.run_again(finding)
 
     async def _was_red_before(self, sha: str, finding: Finding) -> bool:
         """Whether it has only faults that the branch has without this run, and the settings ignore those."""
@@ -245,7 +245,7 @@ class Delivering:
         await self.pushing.push()
         return True
 
-    async def _mended_by_another(self, sha: str, finding: Finding) -> bool:
+    async def _fixed_by_another(self, sha: str, finding: Finding) -> bool:
         """Whether the fault was another task's, and there is something else to look at now."""
         if self.culprits is None:
             return False

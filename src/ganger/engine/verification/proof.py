@@ -184,7 +184,7 @@ def is_masked(was: CommandCensus | None) -> bool:
     return was is not None and was.succeeded and was.census is not None and bool(was.census.failed)
 
 
-def mended(base: TestCensus | None, now: TestCensus) -> frozenset[str]:
+def fixed_tests(base: TestCensus | None, now: TestCensus) -> frozenset[str]:
     """Tests that pass now and did not before."""
     before = base.tests if base is not None else {}
     passed = (name for name, outcome in now.tests.items() if outcome is TestOutcome.PASSED)

@@ -21,8 +21,8 @@ from ganger.engine.verification.proof import (
     ReportedRun,
     Unproved,
     chance_failures,
+    fixed_tests,
     is_masked,
-    mended,
     new_test_files,
     planted_outcome,
     remove_files,
@@ -77,16 +77,16 @@ class Proving:
         if not verdict.passed:
             known = await self.proof.known() if tells_anything(verdict.census) else None
             chance = chance_failures(known, reported) if known is not None else ()
-            return await self._once_more(verdict, reported, chance) if chance else verdict
+            return await self._verify_again(verdict, reported, chance) if chance else verdict
         if not any(seen.census is not None or reported.found[key].certain for key, seen in reported.seen.items()):
             return verdict
         base = await self.proof.base()
         found = unproved(base, reported, may_change_tests=self.proof.may_change_tests)
         if found and 0 < len(found[0].names) <= MOST_FLAKY:
-            return await self._once_more(verdict, reported, found[0].names, found[0])
+            return await self._verify_again(verdict, reported, found[0].names, found[0])
         return await self._planted(verdict, reported, base, found)
 
-    async def _once_more(
+    async def _verify_again(
         self, verdict: Verdict, reported: ReportedRun, names: tuple[str, ...], lacking: Unproved | None = None
     ) -> Verdict:
         """A few tests that passed without the change may have failed, or been left out, by chance."""
@@ -180,7 +180,7 @@ class _PlantedRun:
             # The project's own folder is not its copy: only what passed in a copy before must do so again.
             passed = [name for name in passed if base is not None and base.tests.get(name) is TestOutcome.PASSED]
         remove_files(self.fresh, new)
-        touched = CheckedChange(proof.files, mended(base, old))
+        touched = CheckedChange(proof.files, fixed_tests(base, old))
         planting = self.runner.plant(self._at(self.fresh), self.fresh, old, touched)
         if planting is None:
             return None, f"found no place for one in the tests of {self.runner.name}"

@@ -61,7 +61,7 @@ class WorkerGateway:
             yield self._pulling.run()
             yield self._files.run()
 
-    async def heed(self, event: ev.Event) -> None:
+    async def act_on(self, event: ev.Event) -> None:
         """A person wants a worker ended, or gives it more time; that is recorded already."""
         if isinstance(event, ev.WorkerEnding):
             await self.vigil.carry_out(event)

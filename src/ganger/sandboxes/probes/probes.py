@@ -11,7 +11,7 @@ from pathlib import Path
 from ganger.ports.sandbox import Room
 from ganger.sandboxes import machine
 from ganger.sandboxes.bubblewrap import Bubblewrap
-from ganger.sandboxes.choose import Walls
+from ganger.sandboxes.choose import AnySandbox
 from ganger.sandboxes.inside import BOOT, PYTHON_FLAGS
 from ganger.sandboxes.none import NoSandbox
 from ganger.sandboxes.probes.bait import Yard, lay_out
@@ -83,7 +83,7 @@ SENTENCES = {
 _OF_NETWORK = ("reach-tcp", "reach-udp", "see-interfaces")
 _OF_NO_NETWORK = "use-any-network"
 # Without a sandbox these would change the machine itself.
-_ONLY_WITHIN_WALLS = ("remount-writable", "take-masks-off")
+_ONLY_IN_SANDBOX = ("remount-writable", "take-masks-off")
 _IN_PLACE = ("read-event-store-in-place", "write-event-store-in-place", "read-worker-key-in-place")
 _PREPARE = "prepare-the-machine"
 _BAIT_MODE, _MODE = 0o700, 0o7777
@@ -108,15 +108,15 @@ class ProbeResult:
         return SENTENCES[self.name]
 
 
-def probe(walls: Walls, settings: SandboxSettings) -> list[ProbeResult]:
+def probe(sandbox: AnySandbox, settings: SandboxSettings) -> list[ProbeResult]:
     """Tries every attack that the settings do not allow on purpose, in a sandbox of this kind."""
     with lay_out(settings) as yard:
-        walls = walls.rebuilt(yard.settings)
-        give(walls, yard.workspace)
-        names = _names(walls, settings)
+        sandbox = sandbox.rebuilt(yard.settings)
+        give(sandbox, yard.workspace)
+        names = _names(sandbox, settings)
         tried = [name for name in names if name not in (*_IN_PLACE, _PREPARE, *_FIXED, *_SECRETS_IN_PLACE)]
-        got = _attack(walls, yard, yard.workspace, tried)
-        in_place = walls.rebuilt(yard.in_place)
+        got = _attack(sandbox, yard, yard.workspace, tried)
+        in_place = sandbox.rebuilt(yard.in_place)
         secrets = [name.removesuffix("-in-place") for name in _SECRETS_IN_PLACE]
         found = _attack(in_place, yard, yard.project, secrets)
         got |= {f"{name}-in-place": told for name, told in found.items()}
@@ -126,9 +126,9 @@ def probe(walls: Walls, settings: SandboxSettings) -> list[ProbeResult]:
         return [ProbeResult(name, not got[name], got[name]) for name in names]
 
 
-def _names(walls: Walls, settings: SandboxSettings) -> list[str]:
-    left_out = [*(_ONLY_WITHIN_WALLS if isinstance(walls, NoSandbox) else ())]
-    left_out += [] if isinstance(walls, Bubblewrap) else [_PREPARE]
+def _names(sandbox: AnySandbox, settings: SandboxSettings) -> list[str]:
+    left_out = [*(_ONLY_IN_SANDBOX if isinstance(sandbox, NoSandbox) else ())]
+    left_out += [] if isinstance(sandbox, Bubblewrap) else [_PREPARE]
     left_out += _OF_NETWORK if settings.network == "allow" else ()
     left_out += [_OF_NO_NETWORK] if settings.network != "none" else []
     return [name for name in SENTENCES if name not in left_out]
@@ -148,10 +148,12 @@ def _prepare_outside(yard: Yard) -> str:
     return "" if refused else f"started a program outside ({ended.err.strip()[-200:]})"
 
 
-def _attack(walls: Walls, yard: Yard, folder: Path, names: list[str], fixed: tuple[Path, ...] = ()) -> dict[str, str]:
+def _attack(
+    sandbox: AnySandbox, yard: Yard, folder: Path, names: list[str], fixed: tuple[Path, ...] = ()
+) -> dict[str, str]:
     """What each attack obtained; an attack that could not be tried counts as open, because its result is unknown."""
     (folder / "yard.json").write_text(json.dumps(yard.told()), encoding="utf-8")
     argv = (os.path.realpath(sys.executable), "-I", "-S", str(_ATTACKS), "yard.json", *names)
-    ended = run(walls, argv, Room(writable=(folder,), fixed=fixed), {"PATH": yard.settings.path}, yard.prompt)
+    ended = run(sandbox, argv, Room(writable=(folder,), fixed=fixed), {"PATH": yard.settings.path}, yard.prompt)
     answers = [json.loads(line) for line in ended.out.splitlines()]
     return dict.fromkeys(names, f"could not be tried ({ended.err.strip()[-200:]})") | dict(answers)

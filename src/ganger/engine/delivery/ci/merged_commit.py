@@ -60,7 +60,7 @@ class RedBelow:
             self._known[log] = await asyncio.to_thread(_read, self.case.tools.folder.path / log) if log else frozenset()
         return self._known[log]
 
-    async def is_mended(self, sha: str, culprit: str, log: str, most_sec: float) -> bool:
+    async def is_fixed(self, sha: str, culprit: str, log: str, most_sec: float) -> bool:
         """Waits for the fix. False where there was none."""
         clock, since, looked = self.case.tools.clock, self.case.tools.clock.monotonic(), ""
         while clock.monotonic() - since < most_sec:
@@ -91,7 +91,7 @@ def _read(path: Path) -> frozenset[str]:
         return frozenset()
 
 
-_HEED_SEC = 2.0
+_ANSWER_SEC = 2.0
 
 
 class LandedCi:
@@ -135,7 +135,7 @@ class LandedCi:
             while True:
                 self.at.check_interrupts()
                 spent = clock.monotonic() - since
-                wait = min(_HEED_SEC, self.at.outlet.poll_most_sec, max(0.05, rules.appear_sec - spent))
+                wait = min(_ANSWER_SEC, self.at.outlet.poll_most_sec, max(0.05, rules.appear_sec - spent))
                 look = await self.at.following.look(sha, (), after=seen, wait_sec=wait)
                 seen = look.version
                 if look.trouble is not None and not passes(look.trouble):
@@ -190,7 +190,7 @@ class LandedCi:
         problem = await self.trouble.red(sha, finding, runs)
         log = log_of(problem)
         culprit = await self.below.culprit(sha, log) if log else ""
-        if culprit and await self.below.is_mended(sha, culprit, log, most_sec):
+        if culprit and await self.below.is_fixed(sha, culprit, log, most_sec):
             await self._stands(known, f"{finding.why}, as below it: {culprit} fixed it")
             return
         problem.before = (

@@ -31,7 +31,7 @@ class CiAgain:
         self.at, self.pushing, self.expected = at, pushing, expected
         self._own_turn = asyncio.Lock()
 
-    async def once_more(self, finding: Finding) -> None:
+    async def run_again(self, finding: Finding) -> None:
         """D04: once per cause, up to a total limit; never for a red run."""
         now, cause = self.at.now, await self._cause(finding)
         if finding.ci in (Ci.CANCELLED, Ci.ABSENT) and await self.is_superseded():
@@ -225,7 +225,7 @@ class CiAgain:
             await self.at.case.record(
                 ev.Retriggered(self.at.case.task, self.at.case.number, now.commit, wanted.cause, NEW_TIP)
             )
-        elif self._mends_nothing():
+        elif self._fixes_nothing():
             cause = f"{MEND}{self.at.case.now.counters.ci_fixes + self.at.case.now.counters.reworks}"
             await self._again_for_mend(cause)
 
@@ -259,7 +259,7 @@ class CiAgain:
             raise ForgeUnreachable("the forge did not say whether CI runs again")
         return look
 
-    def _mends_nothing(self) -> bool:
+    def _fixes_nothing(self) -> bool:
         """CI was red, and a worker found nothing to change: the code may not be the cause."""
         return self.at.now.fixing and self.at.now.pushed == self.at.now.commit
 

@@ -21,7 +21,7 @@ class UnreadWorkflow:
     def __init__(self, at: DeliveryContext, trouble: CiTrouble, culprits: Culprits | None) -> None:
         self.at, self.trouble, self.culprits = at, trouble, culprits
 
-    async def is_nobodys(self, sha: str, finding: Finding) -> bool:
+    async def blames_no_one(self, sha: str, finding: Finding) -> bool:
         """Whether CI is red because of a workflow that no change of this run touched."""
         if finding.ci is not Ci.RED:
             return False

@@ -16,7 +16,7 @@ from ganger.engine.delivery.pollers.ci import CiLook
 
 NEVER_STARTED = "never_started"
 _SOONEST_SEC = 0.05
-_HEED_SEC = 2.0
+_ANSWER_SEC = 2.0
 
 
 Unstick = Callable[[str, Finding, float], Awaitable[None]]
@@ -93,7 +93,7 @@ class CiWaiting:
         rules = self.at.rules
         moments = (rules.appear_sec, rules.ci_warn_sec, rules.ci_sec, rules.ci_most_sec)
         ahead = [moment - spent for moment in moments if moment > spent]
-        return max(_SOONEST_SEC, min([_HEED_SEC, self.at.outlet.poll_most_sec, *ahead]))
+        return max(_SOONEST_SEC, min([_ANSWER_SEC, self.at.outlet.poll_most_sec, *ahead]))
 
     def _spent_sec(self) -> float:
         """Since the push, or since CI was asked to run again. Setting the clock meanwhile changes nothing."""

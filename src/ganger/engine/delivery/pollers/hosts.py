@@ -13,7 +13,7 @@ from functools import partial
 
 from ganger.core import events as ev
 from ganger.core.failures.retries import backoff_sec
-from ganger.core.state.hosts import AWAY, DENIED, after_answer, asking, is_away, is_patience_over, nobody_s, told
+from ganger.core.state.hosts import AWAY, DENIED, after_answer, asking, is_away, is_patience_over, not_waited_for, told
 from ganger.core.vocabulary import BlockReason
 from ganger.engine.attempt_outcome import Waits
 from ganger.engine.resources.delivery_target import DeliveryTarget
@@ -57,7 +57,7 @@ class HostWatch:
     async def recover(self, outlets: Iterable[DeliveryTarget]) -> None:
         """Settings may have changed since an earlier lead met trouble, and the tasks that waited may be finished."""
         used = [host for outlet in outlets for host in outlet.hosts]
-        await self._tell(lambda: nobody_s(self._state, used))
+        await self._tell(lambda: not_waited_for(self._state, used))
 
     def stop(self) -> None:
         self._stopped = True

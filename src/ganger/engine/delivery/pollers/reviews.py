@@ -78,7 +78,7 @@ class ReviewWatch:
         self._stopped = True
         self._nudged.set()
 
-    async def look_once_more(self) -> None:
+    async def look_again(self) -> None:
         """Called before a lead ends because only people can continue."""
         if self._waiting():
             with contextlib.suppress(TimeoutError, Stopped):

@@ -150,7 +150,7 @@ class RequestMerging:
                 return
             except LaterTurn as later:
                 below, most_sec = self.landed.below, self.at.rules.ci_most_sec
-                if not await below.is_mended(later.sha, later.culprit, later.log, most_sec):
+                if not await below.is_fixed(later.sha, later.culprit, later.log, most_sec):
                     raise self.at.outside(
                         "target red", f"{self.at.rules.branch} is red, and {later.culprit} does not fix it"
                     ) from None

@@ -28,18 +28,18 @@ class ForgeReviewing:
     async def before_review(self) -> None:
         """Before a person is asked, they may have answered already."""
         if self._by_person:
-            await self._heed()
+            await self._act_on()
 
     async def after_review(self) -> None:
         """An agent's approval, or the lack of one, does not outvote people on the forge."""
         if not self._by_person:
-            await self._heed()
+            await self._act_on()
 
-    async def once_more(self) -> None:
+    async def check_again(self) -> None:
         """Others were merged first, and people may have reviewed it meanwhile."""
-        await self._heed()
+        await self._act_on()
 
-    async def _heed(self) -> None:
+    async def _act_on(self) -> None:
         """The repository's review poller handles requested changes: it sends the waiting task back."""
         now, watch, task = self.at.now, self.at.reviews, self.at.case.task
         if watch is None or now.request is None or not now.request.number or now.request.merged:

@@ -49,7 +49,7 @@ class Reviewing:
         if by_agent and not self._is_persons(commit):
             opinion = await Reviewer(case, self.repository, self.rules.reviewer, commit).opinion()
             if opinion.verdict and not self._is_used_up(opinion):
-                await self._heed(opinion, commit)
+                await self._act_on(opinion, commit)
                 return
             why, used_up = f"{why}: {self._why_not(opinion)}", bool(opinion.verdict)
             await case.record(*opinion.costs, ev.ReviewAsked(case.task, case.number, PERSON, commit))
@@ -83,7 +83,7 @@ class Reviewing:
         store = self.case.tools.folder.path.parent / repo_store(self.case.spec.repo)
         return f"git --git-dir={store} show {commit[:12]} shows it"
 
-    async def _heed(self, opinion: ReviewerOpinion, commit: str) -> None:
+    async def _act_on(self, opinion: ReviewerOpinion, commit: str) -> None:
         """The verdict, its cost and its consequences are one commit, so no lead pays or judges twice."""
         case = self.case
         reviewed = ev.Reviewed(case.task, opinion.verdict, self.rules.reviewer, opinion.text, commit)
