@@ -55,7 +55,7 @@ TRAINS = [
     Row("somebody's push right after ours leaves it without a run", ((SLOW,),), pushed=2, empty=1,
         meanwhile=((1, "push"),), others=(GREEN,), manners=Manners(cancels=True, folds_sec=0.3)),
     Row("red by what others pushed meanwhile", ((by_tree("theirs.txt", sec=0.5),),), tasks=1, most=4,
-        meanwhile=((3, "push"),), others=(by_tree("theirs.txt", sec=0.3),), ends="BLOCKED(external)", empty=1,
+        meanwhile=((1, "push"),), others=(by_tree("theirs.txt", sec=0.3),), ends="BLOCKED(external)", empty=1,
         says="also without this run's changes", manners=CANCELS),
     Row("green alone and red together: the later one adapts", ((by_tree("t1.txt~one+t2.txt~one", sec=0.8),),), tasks=3,
         most=8, manners=CANCELS, work={n: [{f"{n}.txt": "one\n"}, {f"{n}.txt": "two\n"}] for n in ("t1", "t2")},
