@@ -228,6 +228,19 @@ def test_where_only_a_fix_was_removed_the_revert_of_the_rest_is_offered(tmp_path
     assert (asked.task, asked.options[0]) == ("a", "revert it") and "before this run" not in outcome.detail()
 
 
+# The fix was green, and is removed together with what came after it.
+FIX_WAS_GREEN = replace(FIX, tasks=4, concurrency=4, pace={"t2": 5.0, "t3": 9.0},
+                        meanwhile=((1, "once t2.txt cut main 2"),))  # fmt: skip
+
+
+def test_a_green_tip_that_was_removed_proves_nothing_of_what_stays(tmp_path: Path) -> None:
+    """D17 D06: no other task is charged with the fault that is back."""
+    outcome = play(replace(FIX_WAS_GREEN, then=(LEAVE,)), tmp_path)
+    launched = [e.task for e in outcome.project.find(ev.AttemptLaunched)]
+    assert launched.count("t3") == 1 and ends(outcome)["t3"] in ("DONE", "BLOCKED(dependency_failed)"), ends(outcome)
+    assert {e.task for e in outcome.project.find(ev.CulpritFound)} <= {"a"}
+
+
 @pytest.mark.parametrize("row", [replace(FIX, more=EACH), FIX, FIX_OF_TRAIN], ids=["each", "train", "several"])
 def test_the_rest_of_a_removed_fix_is_reverted_and_the_others_are_done(tmp_path: Path, row: Row) -> None:
     """D17 D06: without a worker."""

@@ -32,12 +32,7 @@ from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, Task
 from ganger.engine.agent_calls.account_questions import question_text
 from ganger.engine.agent_calls.agent_output import AgentOutput
 from ganger.engine.agent_calls.last_words import explain_end
-from ganger.engine.attempt.red_questions import (
-    DAMAGED,
-    asked_about_halt,
-    asked_about_red,
-    revert_failed,
-)
+from ganger.engine.attempt.red_questions import DAMAGED, asked_about_halt, asked_about_red, revert_failed
 from ganger.engine.attempt.unexpected import concerns_run, told
 from ganger.engine.attempt.worker_phase import WorkerPhase
 from ganger.engine.attempt_context import Failed, Lost, RunningAttempt

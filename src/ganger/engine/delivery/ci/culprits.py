@@ -86,7 +86,7 @@ class Culprits:
         """Returns when another tip is tracked or this one is green; raises Waits where no one works on it."""
         while at.now.commit == sha and not needs_tip(at.now):
             at.check_interrupts()
-            proved = self.state.pushes.proved.get(self.repo, "")
+            proved = await self.own.proved(sha)
             if proved == sha:
                 return
             if proved and await self.repository.is_ancestor(at.now.own, proved):
