@@ -129,7 +129,7 @@ def test_every_process_in_the_walls_carries_the_attempts_mark_and_tag(kept: Kept
     """G01 H08: so a later keeper finds and ends them by either."""
 
     async def main(launcher: KeptLauncher) -> list[bool]:
-        await launcher.start(kept.launch("echo up; sleep 60; :"))
+        await launcher.start(kept.launch("sleep 60 & echo up; wait"))
         await kept.said("up")
         tagged = [tag_of(pid) is not None for pid in kept.living()]
         launcher.kill_all()
