@@ -10,7 +10,7 @@ from ganger.cli.shell.options import json_option, known_task, open_run, project_
 
 
 @click.command("approve")
-@click.argument("task_id", metavar="ID")
+@click.argument("task_id", metavar="TASK")
 @click.option("--text", default="", metavar="TEXT", help="A remark, kept in the ledger.")
 @project_option
 @run_option

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from ganger.cli.shell.options import json_option, print_json
+from ganger.cli.shell.options import json_lines_option, print_json
 from ganger.errors import GangerError
 
 
@@ -17,7 +17,7 @@ from ganger.errors import GangerError
     "--keep", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Build the demo in DIR and keep it."
 )
 @click.option("--delivery", is_flag=True, help="Show delivery instead: push, CI, mirror, locks, and the ledger.")
-@json_option
+@json_lines_option
 def command(keep: Path | None, delivery: bool, as_json: bool) -> int:
     """Run eight tasks on a small real program with real tests. The agents are scripted: no key, no network, no cost.
 

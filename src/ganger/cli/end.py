@@ -10,12 +10,12 @@ from ganger.cli.shell.options import json_option, known_task, open_run, project_
 
 
 @click.command("end")
-@click.argument("task_id", metavar="ID")
+@click.argument("task_id", metavar="TASK")
 @project_option
 @run_option
 @json_option
 def command(task_id: str, project: Path | None, run_id: str | None, as_json: bool) -> int:
-    """Stop the attempt on a RUNNING task. The task becomes BLOCKED (paused) until ganger retry; the run goes on.
+    """Stop the attempt of a RUNNING task. The task becomes BLOCKED (paused) until ganger retry; the run goes on.
 
     This works at every step, also while a change is verified or waits to be merged. If no lead is running, it takes
     effect at the next ganger run, before the attempt continues.

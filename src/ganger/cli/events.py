@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from ganger.cli.shell.options import json_option, look_at_project, project_option, run_option
+from ganger.cli.shell.options import json_lines_option, look_at_project, project_option, run_option
 
 
 @click.command("events")
@@ -16,7 +16,7 @@ from ganger.cli.shell.options import json_option, look_at_project, project_optio
 @click.option("--follow", is_flag=True, help="Keep printing until the run ends.")
 @project_option
 @run_option
-@json_option
+@json_lines_option
 def command(since: int, follow: bool, project: Path | None, run_id: str | None, as_json: bool) -> int:
     """Print every event of a run, oldest first; with --json one JSON line each.
 

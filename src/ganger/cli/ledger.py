@@ -10,14 +10,14 @@ from ganger.cli.shell.options import json_option, known_task, open_run, print_js
 
 
 @click.command("ledger")
-@click.argument("task_id", metavar="TASK", required=False)
+@click.argument("task_id", metavar="[TASK]", required=False)
 @project_option
 @run_option
 @json_option
 def command(task_id: str | None, project: Path | None, run_id: str | None, as_json: bool) -> int:
     """Show the proof of delivery: tree, commit, push, CI run, each job, mirror and verdict, with times and sources.
 
-    Without TASK: for every task with a delivery.
+    Without TASK: the proof of every task that has a delivery.
 
     \b
     Examples:

@@ -28,7 +28,7 @@ _CHUNK = 1 << 16
 
 
 @click.command("logs")
-@click.argument("task_id", metavar="ID")
+@click.argument("task_id", metavar="TASK")
 @click.option("--attempt", type=click.IntRange(1), help="Which attempt (default: the newest).")
 @click.option("--verify", is_flag=True, help="Print the verification's log instead of the agent's.")
 @click.option("--follow", is_flag=True, help="Keep printing until the attempt ends.")

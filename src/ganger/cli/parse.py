@@ -30,7 +30,7 @@ def command() -> None:
 
 @command.command("result")
 @click.argument("log", type=click.Path(path_type=Path))
-@click.option("--task", "task_id", metavar="ID", help="The task the result must be for.")
+@click.option("--task", "task_id", metavar="TASK", help="The task the result must be for.")
 @json_option
 def parse_result_command(log: Path, task_id: str | None, as_json: bool) -> int:
     """Read a worker's task_result 2.0."""

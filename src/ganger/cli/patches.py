@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 @run_option
 @json_option
 def command(patch_id: str | None, undo: str | None, project: Path | None, run_id: str | None, as_json: bool) -> int:
-    """Show what healers changed. Your own files are untouched; a patch lives in the run's folder and can be undone.
+    """Show what healers changed. A patch is in the run's folder and can be undone.
+
+    Your own files are changed only with healing.in_place = true.
 
     Without an ID: a list. With an ID: that patch as a diff.
 

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 @project_option
 @json_option
 def command(run: str | None, settings: tuple[str, ...], logs: bool, project: Path | None, as_json: bool) -> int:
-    """Feed a run's events to the current core and show where it would decide differently. No agent is called.
+    """Compute a run's decisions again from its events, and show where this version decides differently.
+
+    No agent is called.
 
     RUN is a run's id or its folder (default: the newest run). Exit codes: 0 every decision is the same, 1 some differ.
 

@@ -10,7 +10,7 @@ from ganger.cli.shell.options import json_option, known_task, open_run, project_
 
 
 @click.command("retry")
-@click.argument("task_id", metavar="ID")
+@click.argument("task_id", metavar="TASK")
 @click.option("--hint", default="", metavar="TEXT", help="Added to the next attempt's prompt.")
 @click.option("--force", is_flag=True, help="Also retry a task that is DONE or RUNNING; a running attempt is stopped.")
 @project_option

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ganger.cli.shell.options import counted, json_option, manifest_argument, open_project, print_json, project_option
+from ganger.cli.shell.options import (
+    counted,
+    json_lines_option,
+    manifest_argument,
+    open_project,
+    print_json,
+    project_option,
+)
 
 if TYPE_CHECKING:
     from ganger.app.checks.project import Checked
@@ -19,20 +26,20 @@ if TYPE_CHECKING:
 @click.command("run")
 @manifest_argument
 @click.option("--concurrency", type=click.IntRange(1, 1024), help="How many attempts run at the same time.")
-@click.option("--only", multiple=True, metavar="ID", help="Run only this task; may be repeated.")
-@click.option("--max-tasks", type=click.IntRange(1), help="Start at most this many tasks, then stop.")
+@click.option("--only", multiple=True, metavar="TASK", help="Run only this task; may be repeated.")
+@click.option("--max-tasks", type=click.IntRange(1), help="Start at most this many tasks, then end the run.")
 @click.option("--dry-run", is_flag=True, help="Check everything and show what would run; start nothing.")
 @click.option("--detach", is_flag=True, help="Run without a terminal; return as soon as the lead has started.")
 @click.option("--wait", is_flag=True, help="Do not end while tasks wait for reviews.")
 @click.option("--reconcile", is_flag=True, help="Apply a changed manifest or prompt; the effect is shown first.")
 @click.option(
-    "--budget", type=click.FloatRange(min=0), metavar="USD", help="Stop before the run spends more than this."
+    "--budget", type=click.FloatRange(min=0), metavar="USD", help="Stop before the run spends more dollars than this."
 )
 @click.option(
     "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Any setting, such as policy.heal_schedule=off."
 )
 @project_option
-@json_option
+@json_lines_option
 def command(
     manifest: Path | None,
     concurrency: int | None,

@@ -16,7 +16,7 @@ from ganger.errors import GangerError
 @run_option
 @json_option
 def command(setting: str, project: Path | None, run_id: str | None, as_json: bool) -> int:
-    """Change a number of [policy] or [budget] in the running lead. The next lead starts with the values in ganger.toml.
+    """Change a numeric setting of [policy] or [budget] while the run continues. The next lead reads ganger.toml again.
 
     The schedule cannot be changed this way. VALUE may be none for settings that can be unlimited.
 

@@ -10,7 +10,7 @@ from ganger.cli.shell.options import json_option, known_task, open_run, project_
 
 
 @click.command("skip")
-@click.argument("task_id", metavar="ID")
+@click.argument("task_id", metavar="TASK")
 @project_option
 @run_option
 @json_option

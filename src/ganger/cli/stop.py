@@ -15,9 +15,9 @@ from ganger.cli.shell.options import counted, json_option, open_run, project_opt
 @run_option
 @json_option
 def command(drain: bool, project: Path | None, run_id: str | None, as_json: bool) -> int:
-    """Stop the run as Ctrl-C would: every agent is stopped, unverified changes are rolled back, ganger run continues.
+    """Stop the run as Ctrl-C would: every agent is stopped and unverified changes are rolled back.
 
-    With --drain, running attempts finish first and nothing is lost.
+    With --drain, running attempts finish first. ganger run continues the run.
 
     \b
     Examples:

@@ -48,7 +48,7 @@ class _PolicySection(Section):
     max_heal_rounds_per_window: int = Field(default=2, ge=0, description="heal rounds of one window")
     max_total_heal_rounds: int = Field(default=8, ge=0, description="heal rounds of the whole run")
     signature_repeat_limit: int = Field(
-        default=2, ge=1, description="same failure after healing before a task escalates"
+        default=2, ge=1, description="how often the same failure may return after healing before the task is ESCALATED"
     )
     quota_wait_sec: float = Field(
         default=300, gt=0, description="how long an account pauses after a quota or rate limit without a stated end"
@@ -83,9 +83,9 @@ class BudgetSection(Section):
         default=None, gt=0, description="time the attempts of one task may take together"
     )
     attempt_usd: float = Field(
-        default=0, ge=0, description="reserved before each attempt, and charged for an attempt of unknown cost"
+        default=0, ge=0, description="money reserved before each attempt, and charged for an attempt of unknown cost"
     )
-    attempt_tokens: int = Field(default=0, ge=0, description="reserved before each attempt, as attempt_usd")
+    attempt_tokens: int = Field(default=0, ge=0, description="tokens reserved before each attempt, as attempt_usd")
 
 
 class HealingSection(Section):
@@ -97,18 +97,28 @@ class HealingSection(Section):
 
 
 class LimitsSection(Section):
-    timeout_sec: _Range = Field(default=[60, 7200], description="how far a healer may move a task's time limit")
-    concurrency: _Range = Field(default=[1, 8], description="how far a healer may move concurrency")
-    current_batch_size: _Range = Field(default=[1, 21], description="how far a healer may move the window size")
+    timeout_sec: _Range = Field(
+        default=[60, 7200], description="lowest and highest time limit that a healer may give a task"
+    )
+    concurrency: _Range = Field(default=[1, 8], description="lowest and highest concurrency that a healer may set")
+    current_batch_size: _Range = Field(
+        default=[1, 21], description="lowest and highest window size that a healer may set"
+    )
 
 
 class TerminalSection(Section):
-    ready: str = Field(default="", description="pattern that shows it waits for a task; default: no output")
-    ready_sec: float = Field(default=60, gt=0, description="how long it may take to get there")
+    ready: str = Field(
+        default="", description="pattern that shows it waits for a task; default: no output for idle_sec"
+    )
+    ready_sec: float = Field(default=60, gt=0, description="how long it may take until then")
     answers: dict[str, str] = Field(default_factory=dict, description="pattern of a question = keys to type")
     most_answers: int = Field(default=100, ge=0, description="how many questions are answered in total")
-    asks: str = Field(default="", description="pattern of unforeseen questions; default: their usual look")
-    deny: str = Field(default="\x1b", description="keys typed at those; after the second one it is stopped")
+    asks: str = Field(
+        default="", description="pattern of questions that answers does not cover; default: how questions usually look"
+    )
+    deny: str = Field(
+        default="\x1b", description="keys typed at an unforeseen question; the second one stops the agent"
+    )
     newline: str = Field(default="\r", description="keys that end a line of the prompt")
     submit: str = Field(default="\r", description="keys that send the prompt")
     busy: str = Field(default="", description="pattern that shows it is working, even without output")
@@ -144,7 +154,7 @@ class AgentSection(Section):
     model: str = Field(default="", description="model name, for agents that take one")
     effort: str = Field(default="", description="how hard the model thinks, in the agent's own terms")
     max_turns: int | None = Field(
-        default=None, ge=1, description="turns of one attempt, for agents that can limit them"
+        default=None, ge=1, description="most turns of one attempt, for agents that can limit them"
     )
     args: list[str] = Field(default_factory=list, description="more arguments for the agent's program")
     base_url: str = Field(default="", description="another address for the model, such as a gateway")
@@ -159,7 +169,7 @@ class AgentSection(Section):
     answer_schema: bool = Field(
         default=False, description="hold the model to the result's JSON Schema, if it supports that"
     )
-    profile: str = Field(default="", description="acp: which agent it is; default: by its program")
+    profile: str = Field(default="", description="acp: which agent it is; default: recognised by its program")
     retries: int = Field(default=2, ge=0, le=10, description="the agent's own retries, if they can be set")
     context_tokens: int = Field(
         default=0,
@@ -189,7 +199,7 @@ class RoleSection(Section):
     prompt: str = Field(default="", description="a file of the project with text for every prompt of this role")
     model: str = Field(default="", description="model of this role; default: the agent's")
     effort: str = Field(default="", description="effort of this role; default: the agent's")
-    max_turns: int | None = Field(default=None, ge=1, description="turns of this role; default: the agent's")
+    max_turns: int | None = Field(default=None, ge=1, description="most turns of one attempt; default: the agent's")
     args: list[str] = Field(default_factory=list, description="more arguments for this role")
     strong_model: str = Field(default="", description="model for the role's tasks that need a stronger one")
     strong_effort: str = Field(default="", description="effort for those tasks")
@@ -212,8 +222,8 @@ class HealthSection(Section):
     working_sec: float = Field(
         default=1200, gt=0, description="time on a task after which a worker must have been active recently to continue"
     )
-    working_warn_sec: float = Field(default=900, gt=0, description="when to warn of that")
-    active_sec: float = Field(default=300, gt=0, description="what counts as recently")
+    working_warn_sec: float = Field(default=900, gt=0, description="time on a task after which to warn of that")
+    active_sec: float = Field(default=300, gt=0, description="how recent that activity must be")
     no_change_sec: float = Field(default=900, gt=0, description="without a changed file since it began: a warning")
     linger_sec: float = Field(default=30, gt=0, description="after its answer, until a worker is asked to exit")
     shutdown_sec: float = Field(default=10, gt=0, description="after that, until it is stopped")
@@ -243,12 +253,16 @@ class PromptsSection(Section):
 
 
 class VerifySection(Section):
-    profiles_file: str = Field(default="verify.json", description="verify_profile 2.0 file")
+    profiles_file: str = Field(
+        default="verify.json", description="the file with your checks, in the format verify_profile 2.0"
+    )
     tiers: dict[str, Literal["syntax", "correctness", "smoke", "quality"]] = Field(
         default_factory=dict, description='"profile/step" = tier; quality does not block'
     )
-    timeout_sec: float = Field(default=600, ge=1, description="limit of a step that sets none")
-    deny: list[str] = Field(default_factory=lambda: list(DEFAULT_DENY), description="commands never run")
+    timeout_sec: float = Field(default=600, ge=1, description="time limit of a step that sets none")
+    deny: list[str] = Field(
+        default_factory=lambda: list(DEFAULT_DENY), description="commands that are never run as a check"
+    )
     expect: dict[str, Pattern] = Field(
         default_factory=dict, description='"profile/step" = pattern its output must match besides exit code 0'
     )
@@ -270,7 +284,11 @@ class VerifySection(Section):
 
 
 class WorkspaceSection(Section):
-    mode: Literal["direct", "local-git", "forge"] = Field(default="direct", description="where agents work")
+    mode: Literal["direct", "local-git", "forge"] = Field(
+        default="direct",
+        description="where agents work; direct: in the project's folder; local-git: in their own workspaces; "
+        "forge: the same, with a change request per task",
+    )
     protected: list[str] = Field(default_factory=list, description="more paths no agent may write")
     unprotected: list[str] = Field(default_factory=list, description="single paths that agents may write after all")
     merging: Literal["queue", "level"] = Field(
@@ -315,7 +333,9 @@ class WorkspaceSection(Section):
 
 
 class SandboxSection(Section):
-    use: Literal["auto", "require", "off"] = Field(default="auto", description="sandbox for agents")
+    use: Literal["auto", "require", "off"] = Field(
+        default="auto", description="sandbox for agents and checks; auto: where one works; require: no run without one"
+    )
     network: Literal["allow", "loopback", "none"] = Field(default="allow", description="network inside the sandbox")
     readable: list[str] = Field(default_factory=list, description="more paths that may be read inside")
     writable: list[str] = Field(default_factory=list, description="more paths that may be written inside")
@@ -325,13 +345,13 @@ class SandboxSection(Section):
 
 
 class PriceSection(Section):
-    input: float = Field(ge=0, le=1_000_000, description="dollars for a million tokens sent")
-    output: float = Field(ge=0, le=1_000_000, description="dollars for a million tokens received")
+    input: float = Field(ge=0, le=1_000_000, description="dollars per million tokens sent")
+    output: float = Field(ge=0, le=1_000_000, description="dollars per million tokens received")
     cache_read: float | None = Field(
-        default=None, ge=0, le=1_000_000, description="dollars for a million read from a cache"
+        default=None, ge=0, le=1_000_000, description="dollars per million tokens read from a cache; default: as input"
     )
     cache_write: float | None = Field(
-        default=None, ge=0, le=1_000_000, description="dollars for a million put into a cache"
+        default=None, ge=0, le=1_000_000, description="dollars per million tokens put into a cache; default: as input"
     )
 
 
@@ -352,7 +372,7 @@ class DeliverySection(Section):
     )
     history: Literal["merge", "rebase"] = Field(
         default="merge",
-        description="how the run's commits meet those of others: a merge of both, or on top of them, without any merge",
+        description="how the run's commits are joined with those of others: by a merge commit, or rebased, without one",
     )
     base_red: Literal["stop", "mend", "ignore"] = Field(
         default="stop",
@@ -368,7 +388,7 @@ class DeliverySection(Section):
         default_factory=list, description="CI jobs that must succeed, as name or workflow/name; default: all there are"
     )
     expects_ci: bool = Field(
-        default=True, description="false: CI need not run on what is pushed; a run that begins all the same counts"
+        default=True, description="false: CI need not run on what is pushed; if it runs anyway, its result counts"
     )
     ci_paths_ignore: list[str] = Field(
         default_factory=list,
@@ -393,16 +413,16 @@ class DeliverySection(Section):
     )
     retriggers: int = Field(default=2, ge=0, le=10, description="how often CI is run again for a task, once per cause")
     fixes: int = Field(default=5, ge=0, le=50, description="attempts to fix what CI found")
-    ask_after: int = Field(default=3, ge=1, description="after how many of them you are asked as well")
+    ask_after: int = Field(default=3, ge=1, description="after how many of these attempts you are asked as well")
     fix_sec: float = Field(
-        default=900, gt=0, description="time of each of them; from then on it goes on while its worker is at work"
+        default=900, gt=0, description="time for each of these attempts; after that, only an active worker continues"
     )
     fix_warn_sec: float | None = Field(
-        default=None, gt=0, description="when to warn of that; default: two thirds of it"
+        default=None, gt=0, description="after how long to warn of that; default: two thirds of fix_sec"
     )
     appear_sec: float = Field(default=120, gt=0, description="how long a push may wait for a CI run")
     ci_sec: float = Field(default=900, gt=0, description="how long CI may take before it is checked closely")
-    ci_warn_sec: float = Field(default=600, gt=0, description="when to warn of that")
+    ci_warn_sec: float = Field(default=600, gt=0, description="after how long to warn that CI is slow")
     ci_most_sec: float = Field(default=21600, gt=0, description="how long CI may take in total")
     poll_sec: float = Field(default=5, gt=0, description="shortest time between two looks at CI")
     poll_most_sec: float = Field(default=60, gt=0, description="longest time between two looks, when little happens")
@@ -411,7 +431,9 @@ class DeliverySection(Section):
         default=0, ge=0, le=65535, description="port of 127.0.0.1 for the forge's webhooks; 0: none"
     )
     webhook_secret_env: str = Field(default="", description="variable that holds the secret webhooks are signed with")
-    review: Literal["", "person", "agent"] = Field(default="", description="who must approve each change")
+    review: Literal["", "person", "agent"] = Field(
+        default="", description="who must approve each change; empty: no one"
+    )
     review_when: Literal["before", "after"] = Field(default="after", description="before the push, or after CI")
     reviewer: str = Field(default="reviewer", description="role that reviews, for review = agent")
     draft: bool = Field(default=True, description="change requests are drafts until CI is green")

@@ -19,7 +19,7 @@ _STEP = (
     Option("context", PERCENT, "N", "How full the context window is, in percent."),
 )
 _STANDING = (
-    Option("summary", TEXT, "TEXT", "How far the work is."),
+    Option("summary", TEXT, "TEXT", "How far the work has come."),
     Option("done", MANY, "TEXT", "Something that is done; may be repeated."),
     Option("remaining", MANY, "TEXT", "Something that is left to do; may be repeated."),
     Option("last-action", TEXT, "TEXT", "What you did last."),
@@ -30,7 +30,7 @@ _STANDING = (
     Option("commit", MANY, "ID", "A commit you made; may be repeated."),
     Option("percent", PERCENT, "N", "Progress, from 0 to 100."),
     Option("context", PERCENT, "N", "How full the context window is, in percent."),
-    Option("leave", FLAG, "", "Stop here and let a new worker continue; exit with code 2."),
+    Option("leave", FLAG, "", "Let a new worker continue; then exit with code 2 yourself."),
 )
 
 VERBS = {
@@ -51,7 +51,7 @@ VERBS = {
                     "Keep asking until there is a task, for SEC seconds (default: without limit).",
                 ),
                 Option("role", MANY, "ROLE", "Only tasks of this role; may be repeated."),
-                Option("shell", FLAG, "", "Lines for eval: export GANGER_TOKEN=… and so on."),
+                Option("shell", FLAG, "", "Print lines for eval: export GANGER_TOKEN=… and so on."),
                 *_WHO,
             ),
             (
@@ -63,8 +63,8 @@ VERBS = {
         Verb(
             "heartbeat",
             (),
-            "Say that you are alive, every 15 seconds.\n\n"
-            "A lost heartbeat does not matter. Says when there are unread messages.",
+            "Say that you are alive; do so every 15 seconds.\n\n"
+            "A lost heartbeat does not matter. The output says when there are unread messages.",
             (*_STEP, *_WHO),
             ("ganger worker heartbeat", "ganger worker heartbeat --step 'runs the tests' --percent 60"),
         ),
@@ -77,7 +77,7 @@ VERBS = {
                 *_STEP,
                 Option("tier", MANY, "N:NAME:pass", "The result of one tier of your own checks; may be repeated."),
                 Option("completed", NUMBER, "N", "How many parts are done."),
-                Option("total", NUMBER, "N", "Of how many."),
+                Option("total", NUMBER, "N", "How many parts there are in total."),
                 *_WHO,
             ),
             (
@@ -97,11 +97,11 @@ VERBS = {
             ("CATEGORY", "MESSAGE"),
             "Ask the operator what only the operator can decide.\n\n"
             "The category is one word, such as ambiguous_spec, dependency_missing or verification_unclear. Without\n"
-            "--wait continue with something else and check your messages, or exit with code 4.",
+            "--wait, continue with something else and check your messages, or exit with code 4.",
             (
                 Option("context", TEXT, "TEXT", "What the operator needs to know to decide."),
                 Option("option", MANY, "TEXT", "An answer to choose from; may be repeated."),
-                Option("default", TEXT, "TEXT", "The answer that counts if there is none by the deadline."),
+                Option("default", TEXT, "TEXT", "The answer that counts if no one has answered by the deadline."),
                 Option("deadline", NUMBER, "SEC", "After SEC seconds the default counts."),
                 Option(
                     "wait",
@@ -119,7 +119,7 @@ VERBS = {
         Verb(
             "checkpoint",
             ("[-]",),
-            "Save how far the work is, so that a new worker can continue without you.\n\n"
+            "Save how far the work has come, so that a new worker can continue without you.\n\n"
             "With - the whole checkpoint is read as JSON from stdin; options override it.",
             (*_STANDING, *_WHO),
             (
@@ -176,8 +176,8 @@ VERBS = {
         Verb(
             "mcp",
             (),
-            "Serve all of this to an MCP client over stdin and stdout.\n\n"
-            "Give it to your agent as an MCP server; its tools are these verbs. Without a lead, reports are kept and\n"
+            "Serve these commands to an MCP client over stdin and stdout.\n\n"
+            "Give it to your agent as an MCP server; each verb is a tool. Without a lead, reports are kept and\n"
             "sent later.",
             _WHO[:3],
             ("claude mcp add ganger -- ganger worker mcp",),

@@ -30,6 +30,10 @@ def json_option(function: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")(function)
 
 
+def json_lines_option(function: F) -> F:
+    return click.option("--json", "as_json", is_flag=True, help="One JSON document per line on stdout.")(function)
+
+
 def run_option(function: F) -> F:
     return click.option("--run", "run_id", metavar="ID", help="Which run (default: the newest).")(function)
 

@@ -36,7 +36,7 @@ def render() -> str:
         lines += ["", *_command(_found(name), ("ganger", name))]
     missing = [f"`{name}`" for name, row in COMMANDS.items() if not row.built]
     if missing:
-        lines += ["", "## Not implemented yet", "", f"Each of these exits 64 and says so:  {', '.join(missing)}."]
+        lines += ["", "## Not implemented yet", "", f"Each of these exits 64 and says so: {', '.join(missing)}."]
     return "\n".join(lines) + "\n"
 
 
