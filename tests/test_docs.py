@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -195,11 +196,23 @@ def test_every_module_the_architecture_names_exists() -> None:
     named = named_files(text)
     assert len(named) > 30
     assert [name for name in named if not any((place / name).exists() for place in places)] == []
-    for room in ("core", "engine"):
-        row = re.search(rf"^\| `{room}/` \| (?:effects in order: )?(.*) \|$", text, re.MULTILINE)
+    for room, named in (("core", "beside them: "), ("engine", "beside them: "), ("ports", "one file per port: ")):
+        row = re.search(rf"^\| `{room}/` \| .*{named}(.*) \|$", text, re.MULTILINE)
         assert row is not None
-        parts = {part.stem for part in (places[0] / room).iterdir() if not part.name.startswith("__")}
-        assert set(row[1].split(", ")) == parts
+        files = {file.stem for file in (places[0] / room).glob("*.py") if not file.name.startswith("__")}
+        assert set(row[1].split(", ")) == files
+
+
+def test_the_architecture_describes_rooms_inside_rooms_as_their_docstrings_do() -> None:
+    source = ROOT / "src" / "ganger"
+    described = {}
+    for file in source.rglob("__init__.py"):
+        if len(file.relative_to(source).parts) > 2:
+            about = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
+            described[f"{file.parent.relative_to(source)}/"] = about.partition("\n")[0]
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = page.partition("## Rooms inside rooms")[2].partition("## ")[0]
+    assert dict(re.findall(r"^\| `(.*)` \| (.*) \|$", table, re.MULTILINE)) == described
 
 
 def test_every_event_the_architecture_names_exists() -> None:
