@@ -12,7 +12,7 @@ COMPILE := pip compile --no-config --system-certs --universal --python-version 3
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-rest test-all test-busy harmless check bench suites fuzz picture generate lock format clean crash kills sweeps workers powercut faults planted sim forge-page agents
+.PHONY: help demo test test-rest test-all test-busy harmless check bench suites fuzz picture generate lock format clean crash kills sweeps workers powercut faults planted sim evening forge-page agents
 
 # An environment that was moved, or whose interpreter is gone, is set up again.
 ifneq ($(wildcard .venv/.runtime .venv/.dev),)
@@ -24,7 +24,7 @@ endif
 help: ## show these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-demo: .venv/.runtime ## the whole system in about a minute; no key, no network once set up
+demo: .venv/.runtime ## the whole system in about fifteen seconds; no key, no network once set up
 	@$(BIN)/ganger demo
 
 test: .venv/.dev ## the quick tests: a few minutes, at most 300 CPU seconds, a proof of every row
@@ -34,7 +34,7 @@ test-rest: .venv/.dev
 	@$(BIN)/python tests/agents/installed.py cheap || true
 	@$(BIN)/python -m pytest --slice rest $(ARGS)
 
-test-all: test test-rest ## every test; real agent programs are installed into .agents where there is npm
+test-all: test test-rest ## the quick tests, then the others (not slow, not agents_full); real agent programs are installed into .agents where there is npm
 
 test-busy: .venv/.dev ## the quick tests beside LOOPS=4 busy loops: no test fails because the machine is busy
 	@$(BIN)/python scripts/busy.py $(or $(LOOPS),4) $(BIN)/python -m pytest --slice quick $(ARGS)
@@ -58,7 +58,7 @@ suites: .venv/.dev ## unchanged suites of known packages in each sandbox, kept i
 fuzz: .venv/.dev ## the contract properties with EXAMPLES=20000 examples each
 	@GANGER_FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest --timeout 0 tests/contracts
 
-crash: .venv/.dev ## kill the lead at POINTS=2000 points (a quarter in local-git mode), in 500 recoveries and at every step of deliveries; each run must go on unharmed
+crash: .venv/.dev ## kill the lead at POINTS=2000 points (a quarter in local-git mode), in 500 recoveries and at every step of deliveries; each run must continue unharmed
 	@$(BIN)/python -m faults crash --points $(or $(POINTS),2000) --double $(or $(DOUBLE),500) $(ARGS)
 	@$(BIN)/python -m faults crash --keeper --points $(or $(KEEPER),300) $(ARGS)
 	@$(BIN)/python -m faults delivery --points $(or $(STEPS),0) --double $(or $(STEPS),40)
@@ -86,10 +86,10 @@ evening: .venv/.dev ## play a maintainer's evening at a loopback forge and print
 forge-page: .venv/.dev ## play two runs at a loopback forge and write what a maintainer sees into docs/guide/what-the-forge-shows.md
 	@$(BIN)/python -m tests.forges.shown
 
-agents: .venv/.dev ## drive every real agent program through everything and write docs/agents.md; AGENTS="claude codex" for some
+agents: .venv/.dev ## run every real agent program through every test and write docs/agents.md; AGENTS="claude codex" for some
 	@$(BIN)/python scripts/agents.py $(AGENTS)
 
-sweeps: .venv/.dev ## the tests that the default slice leaves out
+sweeps: .venv/.dev ## the slow tests, which make test-all leaves out
 	@$(BIN)/python -m pytest -m slow $(ARGS)
 
 planted: .venv/.dev ## plant every known bug; the harness named for it must catch it
@@ -101,11 +101,11 @@ picture: .venv/.dev ## record the demo for the README
 generate: .venv/.dev ## rewrite the generated files
 	@$(BIN)/python scripts/generate.py
 
-format: .venv/.dev ## format the code and mend what the linter can
+format: .venv/.dev ## format the code and fix what the linter can
 	@$(BIN)/python -m ruff format .
 	@$(BIN)/python -m ruff check --fix .
 
-lock: .venv/.made ## write both lock files anew (UPGRADE=--upgrade takes newer versions)
+lock: .venv/.made ## write both lock files again (UPGRADE=--upgrade takes newer versions)
 	@tools=$$(mktemp -d) && trap 'rm -rf "$$tools"' EXIT && \
 	$(BIN)/python -m venv "$$tools" && "$$tools/bin/python" -m pip --disable-pip-version-check -qq install uv==0.13.7 && \
 	"$$tools/bin/uv" $(COMPILE) pyproject.toml --group build -o requirements.lock && \

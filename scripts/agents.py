@@ -35,16 +35,16 @@ _INTRO = """# Agents
 What each coding agent was seen to do with Ganger. Every cell was noted by a test in `tests/agents/` that drove the
 real program, at the version named here, by `ganger run` within Ganger's sandbox, against a model played by
 `ganger dev model-server` on the same machine. `make agents` tries it all again and writes this page. No vendor's own
-service was part of it: words, headers and times of real ones may differ.
+service was involved: its wording, headers and times may differ.
 
 How to set one up is in [guide/agents.md](guide/agents.md); how to add one in [write-an-agent.md](write-an-agent.md).
 `ganger agents --check` says which of them are on your machine, and whether they are logged in.
 """
 _TROUBLE = """## When something goes wrong
 
-What the played model did, and the failure class it came to, with the reason the task is blocked for. What pays for
-it and what is done next follows from the class: see [codes.md](codes.md). `*`: this program tells less than the
-others; the notes say what of it.
+What the played model did, and the failure class that resulted, with the reason for which the task is blocked. Which
+counter is charged and what is done next follows from the class: see [codes.md](codes.md). `*`: this program reports
+less than the others; the notes have the details.
 """
 
 

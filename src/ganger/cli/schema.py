@@ -12,10 +12,12 @@ NAMES = ("manifest", "task_result", "heal_decision", "state", "verify_profile", 
 
 
 @click.command("schema")
-@click.argument("name", type=click.Choice(NAMES))
+@click.argument("name", metavar="FORMAT", type=click.Choice(NAMES))
 @json_option
 def command(name: str, as_json: bool) -> int:
     """Print the JSON Schema of a file format, of ganger.toml, of a worker's messages, or of an event.
+
+    FORMAT is manifest, task_result, heal_decision, state, verify_profile, config, worker or events.
 
     \b
     Examples:

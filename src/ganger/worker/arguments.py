@@ -23,7 +23,7 @@ class Option:
     @property
     def shown(self) -> str:
         if self.kind == SECONDS:
-            return f"--{self.name}[={self.meta}]"
+            return f"--{self.name} [{self.meta}]"
         return f"--{self.name} {self.meta}".rstrip()
 
 

@@ -132,7 +132,7 @@ VERBS = {
             "messages",
             (),
             "Read your messages: answers, and requests to save your state or to exit.\n\n"
-            "Shows the unread ones. Exit code 3: none came during the wait.",
+            "Shows the unread ones. Exit code 3: --wait was given and none came.",
             (
                 Option("since", NUMBER, "N", "Messages after this number (default: after the last one read)."),
                 Option("wait", SECONDS, "SEC", "Wait for a message, for SEC seconds (default: without limit)."),

@@ -125,7 +125,12 @@ CLASSES: dict[FailureClass, ClassRow] = {
     FailureClass.DEPENDENCY_BROKEN: _row(
         "blocking", "", "work that this task builds on failed", "BLOCKED(paused)", BlockReason.PAUSED
     ),
-    FailureClass.FATAL: _row("fatal", "", "continuing could do harm: leaked key, corrupted data", "the chain halts"),
+    FailureClass.FATAL: _row(
+        "fatal",
+        "",
+        "continuing could do harm: leaked key, corrupted data",
+        "the chain of repositories halts until ganger unlock",
+    ),
     FailureClass.ENVIRONMENT: _row(
         "blocking",
         "",

@@ -40,7 +40,7 @@ _OWN: dict[str, tuple[str, str, str]] = {
     "UNKNOWN_PROFILE": ("a task names a verification profile that does not exist", "verify_profile must be a name in the profiles file.", "Add the profile, or correct the name."),
     "UNKNOWN_STEP": ("a tier or a pattern is given for a step that does not exist", 'Keys of [verify.tiers] and [verify.expect] are "profile/step".', "Correct the key."),
     "SETTING_WITHOUT_EFFECT": ("a setting has no effect in this mode, or with the other settings", "If it would drop a safeguard you asked for (a review, levels, landing, CI jobs, a closed network), the run does not start. Everything else is a warning, and so is all of it once the run has begun. docs/settings-by-mode.md has the whole table.", "Remove it, or set what the message says it needs."),
-    "METADATA_WITHOUT_EFFECT": ("a key of a task's metadata, or its value, has no effect here", "Ganger reads these keys, but here they change nothing: a review in direct mode, a mode other than the run's, an unknown kind or stage.", "Remove it, or set what the message says it needs; docs/settings-by-mode.md has the whole table."),
+    "METADATA_WITHOUT_EFFECT": ("a key of a task's metadata, or its value, has no effect here", "Ganger reads these keys, but here they change nothing: a review in direct mode, a mode other than the run's, any kind or stage.", "Remove it, or set what the message says it needs; docs/settings-by-mode.md has the whole table."),
     "METADATA_NEAR_MISS": ("a key of a task's metadata looks like one Ganger reads", "Other tools may use metadata too, so the key is ignored.", "Correct the spelling if you mean Ganger's key."),
     "UNKNOWN_ROLE": ("no agent has this role", "Each role that a task names needs a section [roles.NAME].", "Add [roles.NAME] with agent = … to ganger.toml."),
     "UNKNOWN_AGENT": ("a role names an agent that is not configured", "agent in [roles.NAME] must name a section [agents.NAME].", "Add the section, or correct the name."),
@@ -169,8 +169,8 @@ _REASONS: dict[BlockReason, tuple[str, str]] = {
     ),
     BlockReason.EXTERNAL: ("Something outside Ganger must happen first.", "Resolve it, then use ganger retry TASK."),
     BlockReason.PAUSED: (
-        "It crashed twice, or you skipped it or stopped its worker.",
-        "ganger inbox shows the question; ganger retry runs it again.",
+        "It crashed twice, you skipped it or ended its attempt, its change was reverted, or its repositories are halted.",
+        "ganger why TASK says which; ganger inbox shows a question, if there is one. ganger retry TASK runs it again.",
     ),
 }
 
