@@ -196,8 +196,8 @@ def test_every_module_the_architecture_names_exists() -> None:
     named = named_files(text)
     assert len(named) > 30
     assert [name for name in named if not any((place / name).exists() for place in places)] == []
-    for room, named in (("core", "beside them: "), ("engine", "beside them: "), ("ports", "one file per port: ")):
-        row = re.search(rf"^\| `{room}/` \| .*{named}(.*) \|$", text, re.MULTILINE)
+    for room, before in (("core", "beside them: "), ("engine", "beside them: "), ("ports", "one file per port: ")):
+        row = re.search(rf"^\| `{room}/` \| .*{before}(.*) \|$", text, re.MULTILINE)
         assert row is not None
         files = {file.stem for file in (places[0] / room).glob("*.py") if not file.name.startswith("__")}
         assert set(row[1].split(", ")) == files
