@@ -34,7 +34,7 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
             "core.model.counters",
             "core.vocabulary",
             "core.verify.commands",
-            "core.sentences.notable",
+            "core.events.notable",
         }
     )
     | {"worker.folders"},
@@ -74,7 +74,7 @@ ORDER: Mapping[str, str] = {
     """,
     "core": """
         plain_values vocabulary names times path_patterns signs agent_output model settings prompts events
-        command_result failures money planning logs delivery verify masking state sentences healing scheduling
+        command_result failures money planning logs delivery verify masking state healing scheduling
         control replay
     """,
     "ports": """

@@ -14,11 +14,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from ganger.core import events as ev
-from ganger.core.events import delivery, requests
+from ganger.core.events import delivery, notable, requests
 from ganger.core.model.records import Policy, TaskSpec
 from ganger.core.model.run_state import RunState
-from ganger.core.sentences import notable
-from ganger.core.sentences.sentences import sentence
 from ganger.core.state.apply import apply
 from ganger.core.state.projection import state_text
 from ganger.core.vocabulary import TaskStatus
@@ -103,7 +101,7 @@ def test_whoever_is_told_of_a_change_request_s_way_is_told_in_words() -> None:
     """D40 G10: what is merged, what it is brought up to date with, what landed."""
     rows = [entry.event for entry in golden("journal-requests.jsonl")]
     kinds = {type(event): event for event in rows if type(event).__module__ == requests.__name__}
-    assert len(kinds) == 5 and all(sentence(event) == notable.sentence(event) != "" for event in kinds.values())
+    assert len(kinds) == 5 and all(event.sentence() == notable.sentence(event) != "" for event in kinds.values())
 
 
 def test_whoever_is_told_of_a_delivery_is_told_in_words() -> None:
@@ -112,4 +110,4 @@ def test_whoever_is_told_of_a_delivery_is_told_in_words() -> None:
     kinds = {type(event): event for event in rows if type(event).__module__ == delivery.__name__}
     assert len(kinds) == 19
     for kind, event in kinds.items():
-        assert sentence(event) and sentence(event) == notable.sentence(event), kind
+        assert event.sentence() and event.sentence() == notable.sentence(event), kind

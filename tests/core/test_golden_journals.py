@@ -10,9 +10,8 @@ import pytest
 
 from checker.invariants import Seen, broken
 from ganger.core import events as ev
-from ganger.core.events import hosts, removals
+from ganger.core.events import hosts, notable, removals
 from ganger.core.model.run_state import RunState
-from ganger.core.sentences import notable
 from ganger.core.state.apply import apply
 from ganger.core.state.projection import state_text
 from ganger.core.vocabulary import TaskStatus

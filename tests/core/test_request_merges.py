@@ -20,7 +20,8 @@ from ganger.core.model.ci import CiRules, JobFact, RunFact, Word
 from ganger.core.model.ledger import Delivery, RequestRef
 from ganger.core.model.run_state import Indexes, RunState
 from ganger.core.model.task_state import TaskState
-from ganger.core.state.apply_delivery import DELIVERY_CHANGES, delivery_misfit
+from ganger.core.state.apply_delivery import delivery_misfit
+from ganger.core.state.reducers import TASK_REDUCERS
 
 SHA, OTHER = "a" * 40, "b" * 40
 OPEN = {"tested": SHA, "state": "open", "head": SHA, "tip": SHA, "in_target": False, "holds_target": True}
@@ -99,7 +100,8 @@ def test_a_request_is_merged_in_a_way_that_the_forge_allows(wanted: str, allowed
 def updated(now: Delivery) -> Delivery:
     state = RunState(tasks={"a": TaskState(delivery=now)})
     event = ev.UpdateIntended("a", 1, "1", SHA, OTHER, OTHER)
-    after = DELIVERY_CHANGES[ev.UpdateIntended](state, "a", state.tasks["a"], event, "2026-11-18T00:00:00Z").delivery
+    task = TASK_REDUCERS[ev.UpdateIntended](state, "a", state.tasks["a"], event, "2026-11-18T00:00:00Z")
+    after = task.delivery
     assert after is not None and after.request is not None and after.request.updates == 1
     return after
 

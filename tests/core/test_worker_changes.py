@@ -10,7 +10,7 @@ from ganger.core import events as ev
 from ganger.core.model.records import Policy, TaskSpec
 from ganger.core.model.workers import Checkpoint, TierMark, WorkerNow
 from ganger.core.state.apply import apply
-from ganger.core.state.apply_worker import WORKER_CHANGES, is_at_work
+from ganger.core.state.apply_worker import WORKER_EVENTS, is_at_work
 from ganger.core.vocabulary import BlockReason, FailureClass, HealSchedule, TaskStatus, WorkerState, WorkerVerdict
 from tests.core.run_model import Model
 
@@ -82,7 +82,7 @@ def test_the_next_worker_of_a_task_begins_with_a_clean_sheet() -> None:
     assert model.state.tasks["a"].counters.stalls == 1 and model.state.tasks["a"].counters.worker_attempts == 1
 
 
-@pytest.mark.parametrize("kind", [kind for kind in WORKER_CHANGES if kind is not ev.MessageLeft])
+@pytest.mark.parametrize("kind", [kind for kind in sorted(WORKER_EVENTS, key=str) if kind is not ev.MessageLeft])
 def test_the_words_of_an_attempt_that_is_over_change_nothing(kind: type) -> None:
     """H07 W03: a worker thought dead that comes back speaks for nobody."""
     model = after(STARTED, ev.AttemptInterrupted("a", 1, "stop"), ev.AttemptStarted("a", 2, "new", "agent", "", "log"))

@@ -109,7 +109,7 @@ class Tale:
         return Tale((*self.events[:-1], *more, self.events[-1]))
 
     def with_lead(self, **changes: object) -> Tale:
-        lead = replace(self.events[1], **changes)  # type: ignore[arg-type]
+        lead = replace(self.events[1], **changes)  # type: ignore[type-var]
         return Tale((self.events[0], lead, *self.events[2:]))
 
     def recorded(self) -> list[ev.Recorded]:

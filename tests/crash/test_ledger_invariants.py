@@ -46,7 +46,7 @@ def swapped(*kinds: type[ev.Event]) -> Tale:
 
 
 def changed(old: ev.Event, **fields: object) -> Tale:
-    new = replace(old, **fields)  # type: ignore[arg-type]
+    new = replace(old, **fields)  # type: ignore[type-var]
     return Tale(tuple(new if event is old else event for event in GOOD.events))
 
 

@@ -127,11 +127,11 @@ def _of_one(book: Book, name: str, row: Row) -> Iterator[str]:
     if now.attempts != row.attempts:
         yield f"took {now.attempts} attempts, not {row.attempts}"
     failed = [r.event for r in book.of(name, ev.AttemptFailed)]
-    said = tuple(f"{f.failure_class}/{f.counter}" for f in failed)  # type: ignore[union-attr]
+    said = tuple(f"{f.failure_class}/{f.counter}" for f in failed)  # type: ignore[attr-defined]
     if said != row.failures:
         yield f"failed as {said}, not {row.failures}"
     endings = [r.event for r in book.of(name, ev.WorkerEnding)]
-    verdicts = tuple(e.verdict for e in endings)  # type: ignore[union-attr]
+    verdicts = tuple(e.verdict for e in endings)  # type: ignore[attr-defined]
     if verdicts != row.verdicts:
         yield f"was ended as {tuple(map(str, verdicts))}, not {row.verdicts}: {endings}"
     elif row.why and not any(row.why in text for text in _reasons([*endings, *failed])):

@@ -19,7 +19,7 @@ import pytest
 from ganger.app.notices import hook_files, notices_of, try_all
 from ganger.config import Project, load_project
 from ganger.core import events as ev
-from ganger.core.sentences.notable import GROUPS, is_wanted, sentence
+from ganger.core.events.notable import GROUPS, is_wanted, sentence
 from ganger.core.vocabulary import BlockReason, RunStatus, TaskStatus
 from ganger.errors import GangerError, InputError
 from ganger.notices.apprise_urls import has_apprise

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import typing
-
 import pytest
 
 from ganger.core import events as ev
 from ganger.core.model.counters import CHARGED
 from ganger.core.model.workers import Checkpoint
-from ganger.core.sentences.sentences import sentence
 from ganger.core.times import stamp
 from ganger.core.vocabulary import BlockReason, TaskStatus, WorkerVerdict
 from ganger.views.run.why import why
@@ -94,10 +91,10 @@ WORKER_EVENTS: list[tuple[ev.Event, str]] = [
 @pytest.mark.parametrize(("event", "said"), WORKER_EVENTS, ids=lambda value: type(value).__name__)
 def test_every_event_of_a_worker_has_its_words(event: ev.Event, said: str) -> None:
     """Z09: beats that nobody asked to keep are quiet."""
-    assert sentence(event) == said
+    assert event.sentence() == said
 
 
 def test_the_table_of_words_has_every_event_of_workers() -> None:
     """Z09: a new one needs words, or a reason to be quiet."""
-    own = {kind for kind in typing.get_args(ev.Event) if kind.__module__ == "ganger.core.events.worker"}
+    own = {kind for kind in ev.EVENT_TYPES.values() if kind.__module__ == "ganger.core.events.worker"}
     assert own == {type(event) for event, _ in WORKER_EVENTS}

@@ -345,7 +345,7 @@ def _reference_faults(config: Config, left_out: frozenset[str], *, whole: bool) 
 
 
 def _unknown_events(config: Config) -> Iterator[Fault]:
-    from ganger.core.sentences.notable import GROUPS, is_known
+    from ganger.core.events.notable import GROUPS, is_known
 
     named = [(f"hooks[{index}].on", hook.on) for index, hook in enumerate(config.hooks)]
     for path, names in (*named, ("notify.on", config.notify.on)):

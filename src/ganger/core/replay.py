@@ -37,7 +37,7 @@ from ganger.core.scheduling.windows import (
 from ganger.core.state.apply import apply
 from ganger.core.state.apply_delivery import rules_of
 from ganger.core.state.apply_healing import NO_ANSWER
-from ganger.core.state.apply_worker import WORKER_CHANGES
+from ganger.core.state.apply_worker import WORKER_EVENTS
 from ganger.core.vocabulary import HealSchedule, TaskStatus
 
 Amend = Callable[[Policy, Budget], tuple[Policy, Budget]]
@@ -221,7 +221,7 @@ _INERT = (
     ev.QuestionAsked,
     ev.QuestionRaised,
     ev.CommandTaken,
-    *WORKER_CHANGES,
+    *WORKER_EVENTS,
 )
 
 

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ganger.core.events import Recorded
-from ganger.core.sentences.notable import is_wanted
+from ganger.core.events.notable import is_wanted
 from ganger.notices.notice import NotDelivered, Notice, Way, notice_of
 
 LOG = "notices.log"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ganger.core.events import Recorded, fields_of, type_name
-from ganger.core.sentences.notable import kind_of, sentence, task_of
+from ganger.core.events.notable import kind_of, sentence, task_of
 
 
 @dataclass(frozen=True, slots=True)

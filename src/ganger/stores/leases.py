@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import typing
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -11,7 +10,7 @@ from ganger.errors import LeadLost, RunLockedError, StaleToken
 from ganger.ports.store import Entry, Owner
 
 # Events that report on an attempt: written only with that attempt's token.
-REPORTS: frozenset[type] = frozenset(typing.get_args(ev.AttemptEvent))
+REPORTS: frozenset[type] = frozenset(kind for kind in ev.EVENT_TYPES.values() if issubclass(kind, ev.AttemptEvent))
 # Events after which a task can be claimed again.
 CLOSING: frozenset[type] = frozenset({ev.TaskSettled, ev.TaskRequeued, ev.AttemptInterrupted, ev.AttemptCheckpointed})
 NOBODY = Owner(0)

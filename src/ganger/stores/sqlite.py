@@ -205,7 +205,7 @@ class SqliteStore:
         kind = type(event)
         row = (seq, entry.at, type_name(event), encode(event), self._fence)
         if kind in REPORTS:
-            execute(_INSERT_REPORT, (*row, event.task, entry.token, event.attempt))  # type: ignore[union-attr]
+            execute(_INSERT_REPORT, (*row, event.task, entry.token, event.attempt))  # type: ignore[attr-defined]
         elif isinstance(event, AttemptStarted):
             if event.task in ended:
                 ended.remove(event.task)
@@ -220,7 +220,7 @@ class SqliteStore:
         if not changes():
             self._refuse(entry)
         if kind in CLOSING:
-            ended.add(event.task)  # type: ignore[union-attr]
+            ended.add(event.task)  # type: ignore[attr-defined]
         return _row_bytes(*row[:4])
 
     def _refuse(self, entry: Entry) -> NoReturn:

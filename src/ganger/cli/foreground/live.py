@@ -20,7 +20,7 @@ from ganger.core.names import verify_log, worker_log
 from ganger.core.times import stamp
 from ganger.core.vocabulary import AttemptStep, TaskStatus
 from ganger.engine.lead import Lead
-from ganger.views.run.board import GLYPHS, counts_line, open_questions, rest_seconds, sentence, shown_duration
+from ganger.views.run.board import GLYPHS, counts_line, open_questions, rest_seconds, shown_duration
 from ganger.views.run.deliveries import delivery_row
 from ganger.views.run.hosts import troubled_hosts
 from ganger.views.text import clean_text, one_line
@@ -225,7 +225,7 @@ def _delivery_text(event: ev.Event) -> Text | None:
         mark = _MARKS[type(event)]
     else:
         return None
-    return Text.assemble(mark, " ", (_flat(sentence(event)), "dim"))
+    return Text.assemble(mark, " ", (_flat(event.sentence()), "dim"))
 
 
 def _flat(text: str) -> str:

@@ -17,83 +17,12 @@ from ganger.core.times import seconds_between
 from ganger.core.vocabulary import RunStatus, TaskStatus
 from ganger.engine.lead import Lead
 from ganger.views.history.stream import event_line
-from ganger.views.run.board import GLYPHS, counts_line, sentence, shown_duration
+from ganger.views.run.board import GLYPHS, counts_line, shown_duration
 from ganger.views.run.inbox import inbox, inbox_row
 from ganger.views.text import one_line
 
 _LONGEST_SHORT = 400
 _SHOWN_AHEAD = 120
-_SHOWN = (
-    ev.WindowOpened,
-    ev.AttemptStarted,
-    ev.ResultRefused,
-    ev.WritesRolledBack,
-    ev.VerifyFinished,
-    ev.VerifyRecovered,
-    ev.UnclaimedEdits,
-    ev.FixedRestored,
-    ev.RefsMoved,
-    ev.GatesRestored,
-    ev.ExpectedMissing,
-    ev.WorkSaved,
-    ev.GatesChecked,
-    ev.HeadKept,
-    ev.CostSettled,
-    ev.AttemptFailed,
-    ev.AttemptInterrupted,
-    ev.TaskSettled,
-    ev.TaskRequeued,
-    ev.TaskHeld,
-    ev.WorkerMilestone,
-    ev.CheckpointTaken,
-    ev.WorkerReported,
-    ev.WorkerSuspected,
-    ev.WorkerCleared,
-    ev.LimitWarned,
-    ev.LimitExtended,
-    ev.WorkerEnding,
-    ev.AttemptCheckpointed,
-    ev.Reconciled,
-    ev.HealStarted,
-    ev.HealRefused,
-    ev.PatchApplied,
-    ev.PatchRefused,
-    ev.PatchUndone,
-    ev.HealFinished,
-    ev.HealAbandoned,
-    ev.QuestionAsked,
-    ev.QuestionAnswered,
-    ev.QuestionRaised,
-    ev.Pushed,
-    ev.PushRefused,
-    ev.HeadMoved,
-    ev.CiJudged,
-    ev.MirrorProved,
-    ev.Retriggered,
-    ev.RequestOpened,
-    ev.RequestChanged,
-    ev.Remarked,
-    ev.ReviewAsked,
-    ev.Reviewed,
-    ev.ChainHalted,
-    ev.ChainPaused,
-    ev.ChainCleared,
-    ev.RepoUnlocked,
-    ev.RevertChosen,
-    ev.RevertFailed,
-    ev.Reverted,
-    ev.HostAway,
-    ev.HostTried,
-    ev.HostBack,
-    ev.AccountPaused,
-    ev.AccountLimited,
-    ev.AccountShut,
-    ev.AccountTried,
-    ev.AccountWorks,
-    ev.CommandTaken,
-    ev.DrainRequested,
-    ev.StopRequested,
-)
 
 
 class Screen(Protocol):
@@ -156,7 +85,7 @@ class LineScreen:
 
     def on_event(self, recorded: ev.Recorded) -> None:
         event, at = recorded.event, recorded.at[11:19]
-        if isinstance(event, _SHOWN) and (said := one_line(sentence(event))):
+        if event.shown and (said := one_line(event.sentence())):
             _say(f"{at} {said}")
         if isinstance(event, ev.QuestionAsked | ev.QuestionRaised) and self._state is not None:
             for line in question_lines(self._state, event.question):

@@ -1,4 +1,4 @@
-"""Everything that can happen to a run, as values; and their form in the store.
+"""Everything that can happen to a run: each event's fields, its sentence, the statuses it fits; its form in the store.
 
 An event records a decision or a result. It never holds a secret, a file's content or an agent's raw output.
 """
@@ -6,10 +6,10 @@ An event records a decision or a result. It never holds a secret, a file's conte
 from __future__ import annotations
 
 import json
+import re
 import typing
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from ganger.core.events.agents import AgentHeard as AgentHeard, CostSettled as CostSettled
 from ganger.core.events.changes import (
@@ -56,6 +56,20 @@ from ganger.core.events.delivery import (
     ReviewAsked as ReviewAsked,
     Reviewed as Reviewed,
     TargetJudged as TargetJudged,
+)
+from ganger.core.events.event import (
+    EVENT_TYPES as EVENT_TYPES,
+    TYPE_NAMES as TYPE_NAMES,
+    AttemptEvent as AttemptEvent,
+    B,
+    D,
+    E,
+    Event as Event,
+    F,
+    P,
+    R,
+    RunEvent as RunEvent,
+    TaskEvent as TaskEvent,
 )
 from ganger.core.events.healing import (
     HealAbandoned as HealAbandoned,
@@ -106,6 +120,7 @@ from ganger.core.events.reverts import (
     Reverted as Reverted,
     RevertFailed as RevertFailed,
 )
+from ganger.core.events.wording import listed
 from ganger.core.events.worker import (
     AttemptCheckpointed as AttemptCheckpointed,
     CheckpointTaken as CheckpointTaken,
@@ -128,7 +143,7 @@ from ganger.core.vocabulary import BlockReason, RunStatus, TaskStatus
 
 
 @dataclass(frozen=True, slots=True)
-class RunStarted:
+class RunStarted(RunEvent):
     run_id: str
     manifest_digest: str
     policy: Policy
@@ -136,19 +151,27 @@ class RunStarted:
     version: str = ""
     contents: tuple[str, ...] = ()
 
+    def sentence(self) -> str:
+        return f"run {self.run_id} started with {len(self.tasks)} tasks"
+
 
 @dataclass(frozen=True, slots=True)
-class LeadStarted(RunSettings):
+class LeadStarted(RunSettings, RunEvent):
     """A process took the lead: the first time, and each time the run is continued."""
 
     pid: int
     fence: int = 0
     boot_id: str = ""
 
+    def sentence(self) -> str:
+        return f"process {self.pid} leads the run"
+
 
 @dataclass(frozen=True, slots=True)
-class Reconciled:
+class Reconciled(RunEvent):
     """A person applied a changed manifest: what the run consists of from here on."""
+
+    shown: ClassVar = True
 
     manifest_digest: str
     tasks: tuple[TaskSpec, ...]
@@ -157,26 +180,34 @@ class Reconciled:
     removed: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
 
+    def sentence(self) -> str:
+        return f"manifest applied: {len(self.added)} added, {len(self.removed)} removed, {len(self.changed)} start over"
+
 
 @dataclass(frozen=True, slots=True)
-class ContentsSeen:
+class ContentsSeen(RunEvent):
     """Prompts of tasks that were never attempted have changed since; nothing depends on the old text."""
 
     contents: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class WindowOpened:
+class WindowOpened(RunEvent):
     """`retry_of` is the window whose failures were healed; heal rounds are counted together with it."""
+
+    shown: ClassVar = True
 
     index: int
     size: int
     tasks: tuple[str, ...]
     retry_of: int = 0
 
+    def sentence(self) -> str:
+        return f"window {self.index} opened: {listed(self.tasks)}"
+
 
 @dataclass(frozen=True, slots=True)
-class WindowClosed:
+class WindowClosed(RunEvent):
     index: int
     done: int
     failed: int
@@ -184,13 +215,20 @@ class WindowClosed:
     failure_rate: float
     next_size: int
 
+    def sentence(self) -> str:
+        ends = f"{self.done} done, {self.failed} failed, {self.blocked} blocked"
+        return f"window {self.index} closed: {ends}; next size {self.next_size}"
+
 
 @dataclass(frozen=True, slots=True)
-class AttemptStarted:
+class AttemptStarted(TaskEvent):
     """The claim: recorded before anything is launched. `token` fences every later report. `session` is the
     agent session that continues, only with an agent of the same name and `kind` within the same `walls`. `worker` is
     the name of a session that requested the task, with the request `claim`. `delivers`: a delivery continues without a
     worker."""
+
+    fits: ClassVar = {P: R}
+    shown: ClassVar = True
 
     task: str
     attempt: int
@@ -209,9 +247,15 @@ class AttemptStarted:
     worker_session: str = ""
     delivers: bool = False
 
+    def sentence(self) -> str:
+        if self.delivers:
+            return f"{self.task}: attempt {self.attempt}: delivery continues without a worker"
+        who = f"requested by {self.worker}" if self.worker else self.agent
+        return f"{self.task}: attempt {self.attempt} started ({who}{', continues its session' if self.session else ''})"
+
 
 @dataclass(frozen=True, slots=True)
-class AttemptLaunched:
+class AttemptLaunched(AttemptEvent):
     task: str
     attempt: int
     pid: int
@@ -219,7 +263,7 @@ class AttemptLaunched:
 
 
 @dataclass(frozen=True, slots=True)
-class AttemptExited:
+class AttemptExited(AttemptEvent):
     task: str
     attempt: int
     exit_code: int | None
@@ -232,7 +276,7 @@ class AttemptExited:
 
 
 @dataclass(frozen=True, slots=True)
-class ResultAccepted:
+class ResultAccepted(AttemptEvent):
     task: str
     attempt: int
     status: str
@@ -240,17 +284,25 @@ class ResultAccepted:
     repaired: bool = False
     writes: int = 0
 
+    def sentence(self) -> str:
+        return f"{self.task}: the agent reports {self.status}" + (f" with {self.writes} writes" if self.writes else "")
+
 
 @dataclass(frozen=True, slots=True)
-class ResultRefused:
+class ResultRefused(AttemptEvent):
+    shown: ClassVar = True
+
     task: str
     attempt: int
     code: str
     message: str
 
+    def sentence(self) -> str:
+        return f"{self.task}: answer refused ({self.code})"
+
 
 @dataclass(frozen=True, slots=True)
-class WritesIntended:
+class WritesIntended(AttemptEvent):
     """Recorded after the backup is whole and before the first file changes."""
 
     task: str
@@ -260,28 +312,39 @@ class WritesIntended:
 
 
 @dataclass(frozen=True, slots=True)
-class WritesApplied:
+class WritesApplied(AttemptEvent):
     task: str
     attempt: int
 
+    def sentence(self) -> str:
+        return f"{self.task}: changes written"
+
 
 @dataclass(frozen=True, slots=True)
-class WritesRolledBack:
+class WritesRolledBack(AttemptEvent):
+    shown: ClassVar = True
+
     task: str
     attempt: int
     why: str
     log: str
 
+    def sentence(self) -> str:
+        saved = re.split("; some(?:one|body) else had changed ", self.why, maxsplit=1)[1:]
+        return f"{self.task}: changes rolled back" + (f"; someone else had changed {saved[0]}" if saved else "")
+
 
 @dataclass(frozen=True, slots=True)
-class VerifyStarted:
+class VerifyStarted(AttemptEvent):
     task: str
     attempt: int
     log: str
 
 
 @dataclass(frozen=True, slots=True)
-class VerifyFinished:
+class VerifyFinished(AttemptEvent):
+    shown: ClassVar = True
+
     task: str
     attempt: int
     passed: bool
@@ -293,12 +356,17 @@ class VerifyFinished:
     cached: bool = False
     proof: str = ""
 
+    def sentence(self) -> str:
+        return f"{self.task}: verification {'passed' if self.passed else 'failed'}"
+
 
 @dataclass(frozen=True, slots=True)
-class AttemptFailed:
+class AttemptFailed(AttemptEvent):
     """Why an attempt did not count, and which counter pays for it; `reminder` goes into the next prompt.
 
     `remade`: the session continues in a new folder, with what was saved of its change."""
+
+    shown: ClassVar = True
 
     task: str
     attempt: int
@@ -311,15 +379,21 @@ class AttemptFailed:
     resume: str = ""
     remade: bool = False
 
+    def sentence(self) -> str:
+        return f"{self.task}: {self.failure_class}: {self.detail}"
+
 
 @dataclass(frozen=True, slots=True)
-class AttemptInterrupted:
+class AttemptInterrupted(AttemptEvent):
     """The attempt ended because Ganger or its keeper did; no counter pays.
 
     `harvest`: its agent had ended, so the next attempt reads that answer instead of asking again. `resume`: the
     agent's session, which the next attempt continues in the same workspace. `afresh`: why the session could not
     continue, in its program's words.
     """
+
+    fits: ClassVar = {R: P}
+    shown: ClassVar = True
 
     task: str
     attempt: int
@@ -330,9 +404,15 @@ class AttemptInterrupted:
     resume: str = ""
     afresh: str = ""
 
+    def sentence(self) -> str:
+        return f"{self.task}: interrupted: {self.why}"
+
 
 @dataclass(frozen=True, slots=True)
-class TaskSettled:
+class TaskSettled(TaskEvent):
+    fits: ClassVar = {R: None, P: None, F: None, B: None, E: None}
+    shown: ClassVar = True
+
     task: str
     status: TaskStatus
     detail: str
@@ -340,10 +420,17 @@ class TaskSettled:
     final: bool = True
     not_before: float = 0.0
 
+    def sentence(self) -> str:
+        reason = f" ({self.block_reason.value})" if self.block_reason else ""
+        return f"{self.task}: {self.status.value}{reason}: {self.detail}"
+
 
 @dataclass(frozen=True, slots=True)
-class TaskRequeued:
+class TaskRequeued(TaskEvent):
     """Back to PENDING. `granted` are worker attempts added to what the task may use; `not_before` is a Unix time."""
+
+    fits: ClassVar = {R: P, F: P, B: P, E: P, D: P}
+    shown: ClassVar = True
 
     task: str
     why: str
@@ -352,17 +439,26 @@ class TaskRequeued:
     hint: str = ""
     by_person: bool = False
 
+    def sentence(self) -> str:
+        return f"{self.task}: queued again: {self.why}"
+
 
 @dataclass(frozen=True, slots=True)
-class TaskHeld:
+class TaskHeld(TaskEvent):
     """A failed task of a cluster that runs again only after its canary has passed."""
+
+    fits: ClassVar = {F: F}
+    shown: ClassVar = True
 
     task: str
     canary: str
 
+    def sentence(self) -> str:
+        return f"{self.task}: held until {self.canary} has passed"
+
 
 @dataclass(frozen=True, slots=True)
-class RunFinished:
+class RunFinished(RunEvent):
     """This lead has finished. `run_status` stays RUNNING when only a limit or a signal ended it."""
 
     run_status: RunStatus
@@ -370,173 +466,8 @@ class RunFinished:
     counts: dict[str, int]
     why: str = ""
 
-
-Event = (
-    RunStarted
-    | LeadStarted
-    | Reconciled
-    | ContentsSeen
-    | WindowOpened
-    | WindowClosed
-    | AttemptStarted
-    | AttemptLaunched
-    | AgentHeard
-    | AttemptExited
-    | CostSettled
-    | ResultAccepted
-    | ResultRefused
-    | WritesIntended
-    | WritesApplied
-    | WritesRolledBack
-    | VerifyStarted
-    | VerifyFinished
-    | VerifyRecovered
-    | EditsSeen
-    | UnclaimedEdits
-    | FixedRestored
-    | RefsMoved
-    | GatesRestored
-    | ExpectedMissing
-    | WorkspaceReady
-    | ChangeTaken
-    | WorkSaved
-    | MergeQueued
-    | GatesChecked
-    | HeadIntended
-    | HeadKept
-    | Merged
-    | Landed
-    | PushIntended
-    | Pushed
-    | PushRefused
-    | PushLost
-    | RebaseIntended
-    | CommitsRemoved
-    | RemovalDecided
-    | SetBackIntended
-    | HeadMoved
-    | HalfJudged
-    | CulpritFound
-    | TargetJudged
-    | CiSeen
-    | CiJudged
-    | CiWaived
-    | MirrorProved
-    | RetriggerIntended
-    | Retriggered
-    | RequestIntended
-    | RequestOpened
-    | RequestChanged
-    | Remarked
-    | RequestMerge
-    | ReviewAsked
-    | Reviewed
-    | MilestoneReached
-    | ChainHalted
-    | ChainPaused
-    | ChainCleared
-    | RepoUnlocked
-    | HostAway
-    | HostAwaited
-    | HostTried
-    | HostBack
-    | RevertChosen
-    | RevertFailed
-    | Reverted
-    | WorkerBeat
-    | WorkerMilestone
-    | CheckpointTaken
-    | WorkerReported
-    | WorkerDone
-    | WorkerSuspected
-    | WorkerCleared
-    | LimitWarned
-    | LimitExtended
-    | WorkerEnding
-    | MessageLeft
-    | AttemptFailed
-    | AttemptInterrupted
-    | AttemptCheckpointed
-    | TaskSettled
-    | TaskRequeued
-    | TaskHeld
-    | HealStarted
-    | HealRefused
-    | PatchApplied
-    | PatchRefused
-    | PatchUndone
-    | HealFinished
-    | HealAbandoned
-    | QuestionAsked
-    | QuestionAnswered
-    | QuestionRaised
-    | AccountPaused
-    | AccountLimited
-    | AccountShut
-    | AccountTried
-    | AccountWorks
-    | CommandTaken
-    | RunPaused
-    | RunResumed
-    | SettingsChanged
-    | DrainRequested
-    | StopRequested
-    | RunFinished
-)
-
-AttemptEvent = (
-    AttemptLaunched
-    | AgentHeard
-    | AttemptExited
-    | ResultAccepted
-    | ResultRefused
-    | WritesIntended
-    | WritesApplied
-    | WritesRolledBack
-    | VerifyStarted
-    | VerifyFinished
-    | VerifyRecovered
-    | EditsSeen
-    | GatesRestored
-    | ExpectedMissing
-    | WorkspaceReady
-    | ChangeTaken
-    | WorkSaved
-    | MergeQueued
-    | Merged
-    | PushIntended
-    | Pushed
-    | PushRefused
-    | PushLost
-    | CiSeen
-    | CiJudged
-    | CiWaived
-    | MirrorProved
-    | RetriggerIntended
-    | Retriggered
-    | RequestIntended
-    | RequestOpened
-    | RequestChanged
-    | Remarked
-    | RequestMerge
-    | ReviewAsked
-    | MilestoneReached
-    | RevertFailed
-    | Reverted
-    | WorkerBeat
-    | WorkerMilestone
-    | CheckpointTaken
-    | WorkerReported
-    | WorkerDone
-    | WorkerSuspected
-    | WorkerCleared
-    | LimitWarned
-    | LimitExtended
-    | WorkerEnding
-    | AttemptFailed
-    | AttemptInterrupted
-    | AttemptCheckpointed
-)
+    def sentence(self) -> str:
+        return f"run {self.run_status.value}: {self.why}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -548,16 +479,8 @@ class Recorded:
     event: Event
 
 
-def _snake(name: str) -> str:
-    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
-
-
-EVENT_TYPES: Mapping[str, type[Event]] = {_snake(cls.__name__): cls for cls in typing.get_args(Event)}
-_TYPE_NAMES: Mapping[type[Event], str] = {cls: name for name, cls in EVENT_TYPES.items()}
-
-
 def type_name(event: Event) -> str:
-    return _TYPE_NAMES[type(event)]
+    return TYPE_NAMES[type(event)]
 
 
 def _fields(value: Any) -> dict[str, object]:

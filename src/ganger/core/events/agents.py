@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
+from ganger.core.events.event import AttemptEvent, TaskEvent
 from ganger.core.model.records import Totals
 
 
 @dataclass(frozen=True, slots=True)
-class AgentHeard:
+class AgentHeard(AttemptEvent):
     """What an agent's output shows while it works, at a modest rate."""
 
     task: str
@@ -23,12 +25,14 @@ class AgentHeard:
 
 
 @dataclass(frozen=True, slots=True)
-class CostSettled:
+class CostSettled(TaskEvent):
     """What an attempt really cost; its reservation ends. A healer's has no task and its round as the attempt.
 
     Where the money (`known`) or the tokens (`counted`) are not known, what was set aside stands for them. `totals` is
     what is counted of the agent's session so far. `doubted`: usage that its agent reported and that is implausible.
     """
+
+    shown: ClassVar = True
 
     task: str
     attempt: int
@@ -42,3 +46,8 @@ class CostSettled:
     session: str = ""
     totals: Totals | None = None
     doubted: str = ""
+
+    def sentence(self) -> str:
+        if self.doubted:
+            return f"{self.task or 'the healer'}: reported usage of {self.doubted} is implausible and counts as unknown"
+        return ""

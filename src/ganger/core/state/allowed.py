@@ -1,4 +1,4 @@
-"""Which events do not fit a run as it stands: the table of allowed pairs, and the rules no event may break."""
+"""Which events do not fit a run as it stands: by the statuses that their classes name, and by rules of their own."""
 
 from __future__ import annotations
 
@@ -12,49 +12,13 @@ from ganger.core.model.run_state import RunState
 from ganger.core.model.task_state import TaskState
 from ganger.core.planning.plan import plan_if_sound
 from ganger.core.planning.repos import why_not
-from ganger.core.state.apply_delivery import DELIVERY_CHANGES, delivery_misfit, not_proved
-from ganger.core.state.apply_reverts import REVERT_CHANGES, revert_misfit
-from ganger.core.state.apply_worker import WORKER_CHANGES
-from ganger.core.state.hosts import HOST_CHANGES, host_misfit
+from ganger.core.state.apply_delivery import DELIVERY_EVENTS, delivery_misfit, not_proved
+from ganger.core.state.apply_reverts import REVERT_EVENTS, revert_misfit
+from ganger.core.state.hosts import HOST_EVENTS, host_misfit
 from ganger.core.vocabulary import AttemptStep, Mode, TaskStatus
 
 P, R, D = TaskStatus.PENDING, TaskStatus.RUNNING, TaskStatus.DONE
 B, F, E = TaskStatus.BLOCKED, TaskStatus.FAILED, TaskStatus.ESCALATED
-
-ALLOWED: dict[type, dict[TaskStatus, TaskStatus | None]] = {
-    ev.AttemptStarted: {P: R},
-    ev.AttemptLaunched: {R: R},
-    ev.AgentHeard: {R: R},
-    ev.AttemptExited: {R: R},
-    ev.CostSettled: {R: R},
-    ev.ResultAccepted: {R: R},
-    ev.ResultRefused: {R: R},
-    ev.WritesIntended: {R: R},
-    ev.WritesApplied: {R: R},
-    ev.WritesRolledBack: {R: R},
-    ev.VerifyStarted: {R: R},
-    ev.VerifyFinished: {R: R},
-    ev.VerifyRecovered: {R: R},
-    ev.EditsSeen: {R: R},
-    ev.GatesRestored: {R: R},
-    ev.ExpectedMissing: {R: R},
-    ev.WorkspaceReady: {R: R},
-    ev.ChangeTaken: {R: R},
-    ev.WorkSaved: {R: R},
-    ev.MergeQueued: {R: R},
-    ev.Merged: {R: R},
-    ev.AttemptFailed: {R: R},
-    ev.AttemptInterrupted: {R: P},
-    ev.AttemptCheckpointed: {R: P},
-    **{kind: {R: R} for kind in WORKER_CHANGES},
-    **{kind: {R: R} for kind in DELIVERY_CHANGES},
-    **{kind: {R: R} for kind in REVERT_CHANGES},
-    ev.RevertChosen: {status: status for status in (B, F, E)},
-    ev.Reviewed: {status: status for status in (P, R, B, F, E)},
-    ev.TaskSettled: {R: None, P: None, F: None, B: None, E: None},
-    ev.TaskRequeued: {R: P, F: P, B: P, E: P, D: P},
-    ev.TaskHeld: {F: F},
-}
 SETTLED = frozenset({D, B, F, E})
 
 
@@ -170,12 +134,12 @@ _RUN_RULES: dict[type, Callable[[RunState, Any], str]] = {
     ev.QuestionAsked: _question_asked,
     ev.QuestionAnswered: _question_answered,
     ev.QuestionRaised: _question_raised,
-    **dict.fromkeys(HOST_CHANGES, host_misfit),
+    **dict.fromkeys(HOST_EVENTS, host_misfit),
 }
 
 
 def task_misfit(state: RunState, task: TaskState, event: ev.Event) -> str:
-    if task.status not in ALLOWED[type(event)]:
+    if not isinstance(event, ev.TaskEvent) or task.status not in event.fits:
         return f"not possible while {task.status.value}"
     if isinstance(event, ev.AttemptEvent | ev.MessageLeft) and event.attempt != task.attempts:
         return f"attempt {event.attempt} is not the current one ({task.attempts})"
@@ -183,9 +147,9 @@ def task_misfit(state: RunState, task: TaskState, event: ev.Event) -> str:
         return _start_misfit(state, task, event)
     if isinstance(event, ev.TaskSettled):
         return _settle_misfit(state, task, event)
-    if type(event) in DELIVERY_CHANGES:
+    if type(event) in DELIVERY_EVENTS:
         return delivery_misfit(task, event)
-    if type(event) in REVERT_CHANGES:
+    if type(event) in REVERT_EVENTS:
         return revert_misfit(state, task, event)
     if isinstance(event, ev.MergeQueued):
         return "" if task.verification.passed_attempt == task.attempts else "it is not verified"

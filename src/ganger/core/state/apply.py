@@ -10,12 +10,14 @@ import heapq
 from ganger.core import events as ev
 from ganger.core.model.run_state import RunState
 from ganger.core.model.task_state import TaskState
+
+# Their functions are found by the events that they apply.
+from ganger.core.state import apply_run as apply_run, apply_task as apply_task
 from ganger.core.state.allowed import SETTLED, run_misfit, task_misfit
 from ganger.core.state.apply_healing import cost_of_healer
-from ganger.core.state.apply_run import RUN_CHANGES
-from ganger.core.state.apply_task import TASK_CHANGES
 from ganger.core.state.apply_worker import worker_after
 from ganger.core.state.indexes import files_of, is_answered, is_delivering, keeps_files, under_way, waits
+from ganger.core.state.reducers import RUN_REDUCERS, TASK_REDUCERS
 from ganger.core.vocabulary import MergeMode, TaskStatus
 
 P, R, D = TaskStatus.PENDING, TaskStatus.RUNNING, TaskStatus.DONE
@@ -25,7 +27,7 @@ def apply(state: RunState, recorded: ev.Recorded) -> None:
     """Moves `state` by one event. Deterministic; never raises on an event that does not fit."""
     event = recorded.event
     state.log.last_seq = recorded.seq
-    run_change = RUN_CHANGES.get(type(event))
+    run_change = RUN_REDUCERS.get(type(event))
     if isinstance(event, ev.CostSettled) and not event.task:
         run_change = cost_of_healer
     if run_change is not None:
@@ -43,7 +45,7 @@ def apply(state: RunState, recorded: ev.Recorded) -> None:
     if problem or task is None:
         _refuse(state, recorded, problem)
         return
-    after = TASK_CHANGES[type(event)](state, name, task, event, recorded.at)
+    after = TASK_REDUCERS[type(event)](state, name, task, event, recorded.at)
     after = worker_after(after, event, recorded.at)
     _put(state, name, task, after)
 

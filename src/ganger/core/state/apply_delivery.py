@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from ganger.core import events as ev
 from ganger.core.events import requests as rq
@@ -27,7 +26,8 @@ from ganger.core.model.ledger import (
 from ganger.core.model.records import Rebase
 from ganger.core.model.run_state import RunState
 from ganger.core.model.task_state import TaskState
-from ganger.core.state.apply_removals import REMOVAL_CHANGES, forget_undecided, keep_theirs, set_back
+from ganger.core.state.apply_removals import forget_undecided, keep_theirs, set_back
+from ganger.core.state.reducers import applied_in, applies
 from ganger.core.vocabulary import PushStyle
 
 _MOST_FACTS = 200
@@ -114,6 +114,7 @@ def _moved(delivery: Delivery, milestone: Milestone, substate: str, at: str) -> 
     return replace(delivery, milestone=milestone, substate=substate, since=since)
 
 
+@applies(ev.PushIntended)
 def _push_intended(state: RunState, name: str, task: TaskState, event: ev.PushIntended, at: str) -> TaskState:
     old = task.delivery or Delivery(repo=event.repo, since=at)
     now = old if old.commit == event.commit and not old.runs else _of_new_commit(old)
@@ -130,6 +131,7 @@ def _push_intended(state: RunState, name: str, task: TaskState, event: ev.PushIn
     return replace(task, delivery=_with(now, at, "ganger", pushes, event.commit))
 
 
+@applies(ev.Pushed)
 def _pushed(state: RunState, name: str, task: TaskState, event: ev.Pushed, at: str) -> TaskState:
     old = task.delivery or Delivery()
     rules = rules_of(state, name)
@@ -144,10 +146,12 @@ def _pushed(state: RunState, name: str, task: TaskState, event: ev.Pushed, at: s
     return replace(task, delivery=_with(now, at, "remote", f"{event.how} on {event.branch}", event.commit))
 
 
+@applies(ev.PushRefused)
 def _push_refused(_s: RunState, _n: str, task: TaskState, event: ev.PushRefused, at: str) -> TaskState:
     return noted(task, at, "remote", f"push refused: {event.why}", event.commit)
 
 
+@applies(ev.PushLost)
 def _push_lost(_s: RunState, _n: str, task: TaskState, event: ev.PushLost, at: str) -> TaskState:
     old = task.delivery or Delivery()
     now = replace(_of_new_commit(old), commit=old.own, pushed="", branch="", pending=True)
@@ -161,6 +165,7 @@ def noted(task: TaskState, at: str, source: str, what: str, commit: str = "") ->
 _STAGES = {"absent": "push_complete", "waiting": "ci_queued", "running": "ci_running"}
 
 
+@applies(ev.CiSeen)
 def _ci_seen(_s: RunState, _n: str, task: TaskState, event: ev.CiSeen, at: str) -> TaskState:
     old = task.delivery or Delivery()
     now = replace(
@@ -181,6 +186,7 @@ def _ci_seen(_s: RunState, _n: str, task: TaskState, event: ev.CiSeen, at: str) 
     return replace(task, delivery=now)
 
 
+@applies(ev.CiJudged)
 def _ci_judged(state: RunState, name: str, task: TaskState, event: ev.CiJudged, at: str) -> TaskState:
     old = task.delivery or Delivery()
     green = event.verdict == "green"
@@ -193,6 +199,7 @@ def _ci_judged(state: RunState, name: str, task: TaskState, event: ev.CiJudged, 
     return replace(task, delivery=_moved(now, Milestone.FIXING_CI, "diagnosing", at))
 
 
+@applies(ev.CiWaived)
 def _ci_waived(state: RunState, _n: str, task: TaskState, event: ev.CiWaived, at: str) -> TaskState:
     task = noted(task, at, "ganger", f"green CI is not needed ({event.cause}): {event.why}", event.sha)
     now = task.delivery
@@ -203,12 +210,14 @@ def _ci_waived(state: RunState, _n: str, task: TaskState, event: ev.CiWaived, at
     return replace(task, delivery=now)
 
 
+@applies(ev.MirrorProved)
 def _mirror_proved(_s: RunState, _n: str, task: TaskState, event: ev.MirrorProved, at: str) -> TaskState:
     task = noted(task, at, event.how, "mirrored", event.sha)
     assert task.delivery is not None
     return replace(task, delivery=replace(task.delivery, mirrored=event.sha))
 
 
+@applies(ev.RetriggerIntended)
 def _retrigger_intended(_s: RunState, _n: str, task: TaskState, event: ev.RetriggerIntended, at: str) -> TaskState:
     task = noted(task, at, "ganger", f"CI to run again ({event.cause}, by {event.how})", event.sha)
     assert task.delivery is not None
@@ -216,6 +225,7 @@ def _retrigger_intended(_s: RunState, _n: str, task: TaskState, event: ev.Retrig
     return replace(task, delivery=replace(task.delivery, retrigger=wanted, pending=True))
 
 
+@applies(ev.Retriggered)
 def _retriggered(_s: RunState, _n: str, task: TaskState, event: ev.Retriggered, at: str) -> TaskState:
     task = noted(task, at, "forge", f"CI runs again ({event.cause}, by {event.how})", event.sha)
     now = task.delivery
@@ -228,6 +238,7 @@ def _retriggered(_s: RunState, _n: str, task: TaskState, event: ev.Retriggered, 
     return replace(task, delivery=_moved(now, Milestone.PUSHED_TO_CI, "ci_queued", at))
 
 
+@applies(ev.RequestIntended)
 def _request_intended(_s: RunState, _n: str, task: TaskState, event: ev.RequestIntended, at: str) -> TaskState:
     task = noted(task, at, "ganger", f"change request of {event.branch} into {event.into} to be opened")
     assert task.delivery is not None
@@ -236,6 +247,7 @@ def _request_intended(_s: RunState, _n: str, task: TaskState, event: ev.RequestI
     )
 
 
+@applies(ev.RequestOpened)
 def _request_opened(_s: RunState, _n: str, task: TaskState, event: ev.RequestOpened, at: str) -> TaskState:
     how = "found" if event.found else "opened"
     task = noted(task, at, "forge", f"change request #{event.number} {how}: {event.url}")
@@ -247,6 +259,7 @@ def _request_opened(_s: RunState, _n: str, task: TaskState, event: ev.RequestOpe
     return replace(task, delivery=replace(now, request=known))
 
 
+@applies(ev.RequestChanged)
 def _request_changed(_s: RunState, _n: str, task: TaskState, event: ev.RequestChanged, at: str) -> TaskState:
     what = _OF_REQUESTS.get(event.what, f"is {event.what}")
     task = noted(task, at, "forge", f"change request #{event.number} {what}", event.commit)
@@ -283,6 +296,7 @@ _OF_REQUESTS = {
 }
 
 
+@applies(ev.Remarked)
 def _remarked(_s: RunState, _n: str, task: TaskState, event: ev.Remarked, at: str) -> TaskState:
     now = task.delivery or Delivery()
     known = now.request or RequestRef("", "")
@@ -291,6 +305,7 @@ def _remarked(_s: RunState, _n: str, task: TaskState, event: ev.Remarked, at: st
     return replace(task, delivery=replace(now, request=replace(known, remark=event.url, mark=event.mark)))
 
 
+@applies(rq.UpdateIntended)
 def _update_intended(_s: RunState, _n: str, task: TaskState, event: rq.UpdateIntended, at: str) -> TaskState:
     """An approval stays valid: the change itself is the same as before."""
     task = noted(task, at, "ganger", f"change request #{event.number} to be updated", event.onto)
@@ -305,6 +320,7 @@ def _update_intended(_s: RunState, _n: str, task: TaskState, event: rq.UpdateInt
     )
 
 
+@applies(rq.UpdateConflicted)
 def _update_conflicted(_s: RunState, _n: str, task: TaskState, event: rq.UpdateConflicted, at: str) -> TaskState:
     said = f"change request #{event.number} conflicts with its target in {', '.join(event.files[:10])}"
     task = noted(task, at, "ganger", said, event.onto)
@@ -312,6 +328,7 @@ def _update_conflicted(_s: RunState, _n: str, task: TaskState, event: rq.UpdateC
     return replace(task, delivery=replace(task.delivery, pending=False))
 
 
+@applies(rq.MergeIntended)
 def _merge_intended(_s: RunState, _n: str, task: TaskState, event: rq.MergeIntended, at: str) -> TaskState:
     task = noted(task, at, "ganger", f"change request #{event.number} to be merged ({event.how})", event.commit)
     now = task.delivery
@@ -321,6 +338,7 @@ def _merge_intended(_s: RunState, _n: str, task: TaskState, event: rq.MergeInten
     return replace(task, delivery=replace(now, request=known))
 
 
+@applies(rq.TrackingMoved)
 def _tracking_moved(_s: RunState, _n: str, task: TaskState, event: rq.TrackingMoved, at: str) -> TaskState:
     old = task.delivery or Delivery()
     now = replace(
@@ -333,6 +351,7 @@ def _tracking_moved(_s: RunState, _n: str, task: TaskState, event: rq.TrackingMo
     return replace(task, delivery=_with(now, at, "forge", follows, event.commit))
 
 
+@applies(rq.LandedUnjudged)
 def _landed_unjudged(_s: RunState, _n: str, task: TaskState, event: rq.LandedUnjudged, at: str) -> TaskState:
     task = noted(task, at, "ganger", f"no CI verdict on what landed: {event.why}", event.commit)
     now = task.delivery
@@ -340,6 +359,7 @@ def _landed_unjudged(_s: RunState, _n: str, task: TaskState, event: rq.LandedUnj
     return replace(task, delivery=replace(now, request=replace(now.request, settled=True)))
 
 
+@applies(ev.ReviewAsked)
 def _review_asked(_s: RunState, _n: str, task: TaskState, event: ev.ReviewAsked, at: str) -> TaskState:
     task = noted(task, at, "ganger", f"review requested from {event.of}", event.commit)
     assert task.delivery is not None
@@ -347,6 +367,7 @@ def _review_asked(_s: RunState, _n: str, task: TaskState, event: ev.ReviewAsked,
     return replace(task, delivery=replace(now, review_of=event.of, review_url=""))
 
 
+@applies(ev.Reviewed)
 def _reviewed(_s: RunState, _n: str, task: TaskState, event: ev.Reviewed, at: str) -> TaskState:
     by = f"{event.who} on the forge" if event.who else event.by
     where = f" ({event.url})" if event.url else ""
@@ -369,34 +390,9 @@ def _reviewed(_s: RunState, _n: str, task: TaskState, event: ev.Reviewed, at: st
     return replace(task, delivery=now)
 
 
+@applies(ev.MilestoneReached)
 def _milestone(_s: RunState, _n: str, task: TaskState, event: ev.MilestoneReached, at: str) -> TaskState:
     return replace(task, delivery=_moved(task.delivery or Delivery(), event.milestone, event.substate, at))
-
-
-DELIVERY_CHANGES: dict[type, Callable[[RunState, str, TaskState, Any, str], TaskState]] = {
-    ev.PushIntended: _push_intended,
-    ev.Pushed: _pushed,
-    ev.PushRefused: _push_refused,
-    ev.PushLost: _push_lost,
-    ev.CiSeen: _ci_seen,
-    ev.CiJudged: _ci_judged,
-    ev.CiWaived: _ci_waived,
-    ev.MirrorProved: _mirror_proved,
-    ev.RetriggerIntended: _retrigger_intended,
-    ev.Retriggered: _retriggered,
-    ev.RequestIntended: _request_intended,
-    ev.RequestOpened: _request_opened,
-    ev.RequestChanged: _request_changed,
-    ev.Remarked: _remarked,
-    rq.UpdateIntended: _update_intended,
-    rq.UpdateConflicted: _update_conflicted,
-    rq.MergeIntended: _merge_intended,
-    rq.TrackingMoved: _tracking_moved,
-    rq.LandedUnjudged: _landed_unjudged,
-    ev.ReviewAsked: _review_asked,
-    ev.Reviewed: _reviewed,
-    ev.MilestoneReached: _milestone,
-}
 
 
 def delivery_misfit(task: TaskState, event: object) -> str:
@@ -467,10 +463,12 @@ def _of_tracked(now: Delivery, sha: str) -> str:
 # --- chains of repositories -----------------------------------------------------------------------------------------
 
 
+@applies(ev.RebaseIntended)
 def _rebase_intended(state: RunState, event: ev.RebaseIntended, _at: str) -> None:
     state.branches.rebases[event.repo] = Rebase(event.head, event.tip, event.commits)
 
 
+@applies(ev.HeadMoved)
 def _head_moved(state: RunState, event: ev.HeadMoved, at: str) -> None:
     state.branches.heads[event.repo] = event.head
     rebase = state.branches.rebases.get(event.repo)
@@ -500,18 +498,22 @@ def _placed(task: TaskState, places: Mapping[str, str], at: str) -> TaskState:
     return replace(task, delivery=_with(now, at, "ganger", "rebased onto what others pushed", now.own))
 
 
+@applies(ev.ChainHalted)
 def _halted(state: RunState, event: ev.ChainHalted, _at: str) -> None:
     state.chains.halted[event.repo] = event.why
 
 
+@applies(ev.ChainPaused)
 def _paused(state: RunState, event: ev.ChainPaused, _at: str) -> None:
     state.chains.broken[event.repo] = event.task
 
 
+@applies(ev.ChainCleared)
 def _cleared(state: RunState, event: ev.ChainCleared, _at: str) -> None:
     state.chains.broken.pop(event.repo, None)
 
 
+@applies(ev.RepoUnlocked)
 def _unlocked(state: RunState, event: ev.RepoUnlocked, _at: str) -> None:
     if event.lifts:
         state.chains.halted.pop(event.repo, None)
@@ -522,10 +524,12 @@ def _unlocked(state: RunState, event: ev.RepoUnlocked, _at: str) -> None:
             state.index.locks.get(state.specs[name].repo, set()).discard(name)
 
 
+@applies(ev.HalfJudged)
 def _half_judged(state: RunState, event: ev.HalfJudged, _at: str) -> None:
     state.pushes.halves[event.commit] = event.verdict
 
 
+@applies(ev.CulpritFound)
 def _culprit_found(state: RunState, event: ev.CulpritFound, at: str) -> None:
     """The other tasks in that tip wait for the fix."""
     state.pushes.blamed[event.tip] = event.task
@@ -540,21 +544,11 @@ def _culprit_found(state: RunState, event: ev.CulpritFound, at: str) -> None:
             state.tasks[name] = replace(task, delivery=now)
 
 
+@applies(ev.TargetJudged)
 def _target_judged(state: RunState, event: ev.TargetJudged, _at: str) -> None:
     state.pushes.bases[event.repo] = TargetVerdict(
         event.commit, event.verdict, event.why, event.jobs, event.url, event.faults
     )
 
 
-CHAIN_CHANGES: dict[type, Callable[[RunState, Any, str], None]] = {
-    **REMOVAL_CHANGES,
-    ev.TargetJudged: _target_judged,
-    ev.HalfJudged: _half_judged,
-    ev.CulpritFound: _culprit_found,
-    ev.RebaseIntended: _rebase_intended,
-    ev.HeadMoved: _head_moved,
-    ev.ChainHalted: _halted,
-    ev.ChainPaused: _paused,
-    ev.ChainCleared: _cleared,
-    ev.RepoUnlocked: _unlocked,
-}
+DELIVERY_EVENTS = applied_in(__name__)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,11 +9,13 @@ from ganger.core import events as ev
 from ganger.core.model.records import HealRound, HistoryItem, PatchRecord
 from ganger.core.model.run_state import RunState
 from ganger.core.money.budgets import reserve, settle_cost
+from ganger.core.state.reducers import applies
 from ganger.core.vocabulary import HealSchedule, Phase, TaskStatus
 
 D = TaskStatus.DONE
 
 
+@applies(ev.HealStarted)
 def _heal_started(state: RunState, event: ev.HealStarted, at: str) -> None:
     lineage = event.lineage or event.window
     signatures = tuple(state.tasks[name].failure.signature or "" for name in event.failed)
@@ -54,6 +55,7 @@ LOST, QUOTA, TRANSIENT, REFUSED = "LOST", "QUOTA", "TRANSIENT", "REFUSED"
 NO_ANSWER = frozenset({LOST, QUOTA, TRANSIENT, REFUSED})
 
 
+@applies(ev.HealRefused)
 def _heal_refused(state: RunState, event: ev.HealRefused, _at: str) -> None:
     now = state.healing.rounds[event.round - 1]
     refused = 0 if event.code in NO_ANSWER else 1
@@ -61,6 +63,7 @@ def _heal_refused(state: RunState, event: ev.HealRefused, _at: str) -> None:
     _round_change(state, event.round, tries=now.tries + 1, refusals=now.refusals + refused, refusal=words)
 
 
+@applies(ev.HealFinished)
 def _heal_finished(state: RunState, event: ev.HealFinished, at: str) -> None:
     round_ = _round_change(
         state,
@@ -93,11 +96,13 @@ def _heal_finished(state: RunState, event: ev.HealFinished, at: str) -> None:
         state.windows.batch_size = event.next_size
 
 
+@applies(ev.HealAbandoned)
 def _heal_abandoned(state: RunState, event: ev.HealAbandoned, _at: str) -> None:
     state.healing.abandoned = event.reason
     state.windows.retry_now, state.windows.retry_of = (), 0
 
 
+@applies(ev.PatchApplied)
 def _patch_applied(state: RunState, event: ev.PatchApplied, _at: str) -> None:
     state.healing.patches[event.patch] = PatchRecord(
         event.patch,
@@ -140,6 +145,7 @@ def _patch_applied(state: RunState, event: ev.PatchApplied, _at: str) -> None:
         state.windows.batch_size = event.current_batch_size
 
 
+@applies(ev.PatchUndone)
 def _patch_undone(state: RunState, event: ev.PatchUndone, _at: str) -> None:
     """A setting returns to its earlier value, unless it was changed since."""
     patch = state.healing.patches[event.patch]
@@ -170,13 +176,3 @@ def cost_of_healer(state: RunState, event: ev.CostSettled, _at: str) -> None:
     round_ = state.healing.rounds[event.attempt - 1]
     state.money.spent = settle_cost(state.money.spent, event, round_.reserved_usd, round_.reserved_tokens)
     _round_change(state, event.attempt, reserved_usd=0.0, reserved_tokens=0)
-
-
-HEAL_CHANGES: dict[type, Callable[[RunState, Any, str], None]] = {
-    ev.HealStarted: _heal_started,
-    ev.HealRefused: _heal_refused,
-    ev.PatchApplied: _patch_applied,
-    ev.PatchUndone: _patch_undone,
-    ev.HealFinished: _heal_finished,
-    ev.HealAbandoned: _heal_abandoned,
-}

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 from ganger.core import events as ev
 from ganger.core.model.ledger import Delivery, Fact
 from ganger.core.model.records import Rebase, Removal
 from ganger.core.model.run_state import RunState
 from ganger.core.model.task_state import TaskState
+from ganger.core.state.reducers import applies
 from ganger.core.vocabulary import AttemptStep, TaskStatus
 
 LEFT_OUT, PUT_BACK, RESTORED = "leave_out", "put_back", "restored"
 
 
+@applies(ev.CommitsRemoved)
 def _removed(state: RunState, event: ev.CommitsRemoved, _at: str) -> None:
     state.branches.removals[event.repo] = Removal(event.tip, event.tasks)
 
 
+@applies(ev.RemovalDecided)
 def _decided(state: RunState, event: ev.RemovalDecided, _at: str) -> None:
     known = state.branches.removals.get(event.repo)
     if known is None:
@@ -45,6 +47,7 @@ def _deliver_again(state: RunState, names: Iterable[str]) -> None:
             state.tasks[name] = replace(task, delivery=replace(task.delivery, pending=pending))
 
 
+@applies(ev.SetBackIntended)
 def _set_back_intended(state: RunState, event: ev.SetBackIntended, _at: str) -> None:
     state.branches.rebases[event.repo] = Rebase(event.head, event.tip, (), True, event.gone, event.left)
 
@@ -106,10 +109,3 @@ def _after_set_back(task: TaskState, now: Delivery, is_left: bool, move: Rebase)
 def _noted(delivery: Delivery, at: str, tip: str) -> Delivery:
     fact = Fact(at, "ganger", "the run's branch was reset to the remote branch", tip)
     return replace(delivery, facts=(*delivery.facts, fact)[-200:])
-
-
-REMOVAL_CHANGES: dict[type, Callable[[RunState, Any, str], None]] = {
-    ev.CommitsRemoved: _removed,
-    ev.RemovalDecided: _decided,
-    ev.SetBackIntended: _set_back_intended,
-}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,8 +10,10 @@ from ganger.core.model.ledger import BY_GANGER, Revert
 from ganger.core.model.run_state import RunState
 from ganger.core.model.task_state import TaskState
 from ganger.core.state.apply_delivery import not_proved, noted
+from ganger.core.state.reducers import applied_in, applies
 
 
+@applies(ev.RevertChosen)
 def _chosen(_s: RunState, _n: str, task: TaskState, event: ev.RevertChosen, at: str) -> TaskState:
     """If Ganger does it, no worker is needed: the task continues as a delivery."""
     by = "" if event.how == BY_GANGER else " by its worker"
@@ -23,12 +24,14 @@ def _chosen(_s: RunState, _n: str, task: TaskState, event: ev.RevertChosen, at: 
     return replace(task, delivery=replace(now, revert=Revert(event.question, event.how, at), pending=pending))
 
 
+@applies(ev.RevertFailed)
 def _failed(_s: RunState, _n: str, task: TaskState, event: ev.RevertFailed, at: str) -> TaskState:
     task = noted(task, at, "ganger", f"not reverted: {event.why}")
     assert task.delivery is not None
     return replace(task, delivery=replace(task.delivery, revert=None, pending=False))
 
 
+@applies(ev.Reverted)
 def _reverted(_s: RunState, _n: str, task: TaskState, event: ev.Reverted, at: str) -> TaskState:
     task = noted(task, at, "ganger", "the change is reverted, with proof", event.commit)
     now = task.delivery
@@ -37,11 +40,7 @@ def _reverted(_s: RunState, _n: str, task: TaskState, event: ev.Reverted, at: st
     return replace(task, work=replace(task.work, merged=""), delivery=now)
 
 
-REVERT_CHANGES: dict[type, Callable[[RunState, str, TaskState, Any, str], TaskState]] = {
-    ev.RevertChosen: _chosen,
-    ev.RevertFailed: _failed,
-    ev.Reverted: _reverted,
-}
+REVERT_EVENTS = applied_in(__name__)
 
 
 def revert_misfit(state: RunState, task: TaskState, event: Any) -> str:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
 from ganger.core import events as ev
 from ganger.core.model.records import Intent, Question, Scope, TaskSpec, Window
@@ -13,15 +11,15 @@ from ganger.core.model.run_state import RunState
 from ganger.core.model.task_state import TaskState
 from ganger.core.planning.repos import phase_of
 from ganger.core.state.allowed import SETTLED
-from ganger.core.state.apply_delivery import CHAIN_CHANGES
-from ganger.core.state.apply_healing import HEAL_CHANGES
 from ganger.core.state.apply_worker import escalated_by
-from ganger.core.state.hosts import HOST_CHANGES, try_all
+from ganger.core.state.hosts import try_all
 from ganger.core.state.indexes import index_levels, index_locks, index_order, index_tasks
+from ganger.core.state.reducers import applies
 from ganger.core.times import seconds_between
 from ganger.core.vocabulary import HealSchedule, MergeMode, RunStatus
 
 
+@applies(ev.RunStarted)
 def _run_started(state: RunState, event: ev.RunStarted, at: str) -> None:
     state.run_id, state.manifest.digest, state.started_at = event.run_id, event.manifest_digest, at
     state.policy = event.policy
@@ -36,6 +34,7 @@ def contents_by_task(tasks: tuple[TaskSpec, ...], contents: tuple[str, ...]) -> 
     return {spec.id: text for spec, text in zip(tasks, contents, strict=False)}
 
 
+@applies(ev.Reconciled)
 def _reconciled(state: RunState, event: ev.Reconciled, _at: str) -> None:
     """Changed tasks start over; their attempts keep counting, because logs are named after them."""
     before, anew = state.tasks, frozenset(event.changed)
@@ -54,6 +53,7 @@ def _reconciled(state: RunState, event: ev.Reconciled, _at: str) -> None:
     state.windows.retry_now = tuple(name for name in state.windows.retry_now if name in state.tasks)
 
 
+@applies(ev.ContentsSeen)
 def _contents_seen(state: RunState, event: ev.ContentsSeen, _at: str) -> None:
     state.manifest.contents.update(event.contents)
 
@@ -65,6 +65,7 @@ def _first_size(state: RunState) -> int:
     return max(1, len(state.specs)) if schedule in (HealSchedule.EPOCH, HealSchedule.OFF) else 1
 
 
+@applies(ev.LeadStarted)
 def _lead_started(state: RunState, event: ev.LeadStarted, at: str) -> None:
     changed = state.policy.heal_schedule is not event.policy.heal_schedule
     state.policy = event.policy
@@ -106,6 +107,7 @@ def _lead_started(state: RunState, event: ev.LeadStarted, at: str) -> None:
     state.healing.abandoned = state.finished_at = ""
 
 
+@applies(ev.WindowOpened)
 def _window_opened(state: RunState, event: ev.WindowOpened, _at: str) -> None:
     state.windows.current = Window(event.index, event.size, event.tasks, event.retry_of)
     state.windows.retry_now, state.windows.retry_of = (), 0
@@ -116,30 +118,36 @@ def _window_opened(state: RunState, event: ev.WindowOpened, _at: str) -> None:
     state.windows.opened = event.index
 
 
+@applies(ev.GatesChecked)
 def _gates_checked(state: RunState, event: ev.GatesChecked, _at: str) -> None:
     state.checks.on_merges += 1
     if event.passed and event.evidence:
         state.checks.evidence.setdefault(event.evidence, event.log)
 
 
+@applies(ev.HeadIntended)
 def _head_intended(state: RunState, event: ev.HeadIntended, _at: str) -> None:
     repo = state.specs[event.tasks[0]].repo
     state.branches.intents[repo] = Intent(event.head, event.tip, event.tasks, event.commits)
 
 
+@applies(ev.HeadKept)
 def _head_kept(state: RunState, event: ev.HeadKept, _at: str) -> None:
     state.branches.intents.pop(event.repo, None)
 
 
+@applies(ev.UnclaimedEdits)
 def _unclaimed_edits(state: RunState, event: ev.UnclaimedEdits, _at: str) -> None:
     state.files.in_place_roles.add(event.role)
     state.files.written.update(event.files)
 
 
+@applies(ev.Landed)
 def _landed(state: RunState, event: ev.Landed, _at: str) -> None:
     state.branches.landed[event.repo] = event.commit
 
 
+@applies(ev.WindowClosed)
 def _window_closed(state: RunState, event: ev.WindowClosed, _at: str) -> None:
     forget_window(state)
     state.windows.batch_size = event.next_size
@@ -149,6 +157,7 @@ def forget_window(state: RunState) -> None:
     state.windows.current, state.windows.open, state.windows.ready = None, set(), []
 
 
+@applies(ev.QuestionAsked)
 def _question_asked(state: RunState, event: ev.QuestionAsked, at: str) -> None:
     state.inbox.questions[event.question] = Question(
         event.question,
@@ -171,22 +180,26 @@ def _question_asked(state: RunState, event: ev.QuestionAsked, at: str) -> None:
         state.tasks[event.task] = escalated_by(task, event.question, event.report)
 
 
+@applies(ev.QuestionAnswered)
 def _question_answered(state: RunState, event: ev.QuestionAnswered, _at: str) -> None:
     state.inbox.questions[event.question] = replace(state.inbox.questions[event.question], answer=event.text)
 
 
+@applies(ev.QuestionRaised)
 def _question_raised(state: RunState, event: ev.QuestionRaised, at: str) -> None:
     state.inbox.questions[event.question] = replace(
         state.inbox.questions[event.question], raised=event.times, raised_at=at
     )
 
 
+@applies(ev.AccountPaused)
 def _account_paused(state: RunState, event: ev.AccountPaused, at: str) -> None:
     since = datetime.fromisoformat(at).timestamp() if at else 0.0
     state.quota.rested[event.account] = max(0.0, event.until - since)
     state.quota.paused[event.account] = max(event.until, state.quota.paused.get(event.account, 0.0))
 
 
+@applies(ev.AccountLimited)
 def _account_limited(state: RunState, event: ev.AccountLimited, _at: str) -> None:
     if event.at_once:
         state.quota.limited[event.account] = event.at_once
@@ -194,10 +207,12 @@ def _account_limited(state: RunState, event: ev.AccountLimited, _at: str) -> Non
         state.quota.limited.pop(event.account, None)
 
 
+@applies(ev.AccountShut)
 def _account_shut(state: RunState, event: ev.AccountShut, _at: str) -> None:
     state.quota.shut[event.account] = event.until
 
 
+@applies(ev.AccountTried)
 def _account_tried(state: RunState, event: ev.AccountTried, _at: str) -> None:
     _let_try(state, event.account)
     state.quota.paused.pop(event.account, None)
@@ -208,74 +223,47 @@ def _let_try(state: RunState, account: str) -> None:
     state.quota.shut[account] = 1.0
 
 
+@applies(ev.AccountWorks)
 def _account_works(state: RunState, event: ev.AccountWorks, _at: str) -> None:
     state.quota.shut.pop(event.account, None)
 
 
+@applies(ev.CommandTaken)
 def _command_taken(state: RunState, event: ev.CommandTaken, _at: str) -> None:
     state.lead.commands_taken = max(state.lead.commands_taken, event.number)
 
 
+@applies(ev.RunPaused)
 def _run_paused(state: RunState, _event: ev.RunPaused, _at: str) -> None:
     state.lead.paused = True
 
 
+@applies(ev.RunResumed)
 def _run_resumed(state: RunState, _event: ev.RunResumed, _at: str) -> None:
     state.lead.paused = False
 
 
+@applies(ev.SettingsChanged)
 def _settings_changed(state: RunState, event: ev.SettingsChanged, _at: str) -> None:
     state.policy, state.money.budget = event.policy, event.budget
 
 
+@applies(ev.DrainRequested)
 def _drain_requested(state: RunState, _event: ev.DrainRequested, _at: str) -> None:
     state.lead.draining = True
 
 
+@applies(ev.StopRequested)
 def _stop_requested(state: RunState, _event: ev.StopRequested, _at: str) -> None:
     state.lead.stopping = True
 
 
+@applies(ev.PatchRefused, ev.FixedRestored, ev.RefsMoved)
 def _nothing(_state: RunState, _event: object, _at: str) -> None:
     """Recorded for people; changes nothing."""
 
 
+@applies(ev.RunFinished)
 def _run_finished(state: RunState, event: ev.RunFinished, at: str) -> None:
     state.status, state.abort_reason = event.run_status, event.abort_reason
     state.finished, state.finished_at = True, at
-
-
-RUN_CHANGES: dict[type, Callable[[RunState, Any, str], None]] = {
-    ev.RunStarted: _run_started,
-    ev.LeadStarted: _lead_started,
-    ev.WindowOpened: _window_opened,
-    ev.WindowClosed: _window_closed,
-    ev.Reconciled: _reconciled,
-    ev.ContentsSeen: _contents_seen,
-    ev.PatchRefused: _nothing,
-    ev.GatesChecked: _gates_checked,
-    ev.HeadIntended: _head_intended,
-    ev.HeadKept: _head_kept,
-    ev.Landed: _landed,
-    ev.UnclaimedEdits: _unclaimed_edits,
-    ev.FixedRestored: _nothing,
-    ev.RefsMoved: _nothing,
-    ev.QuestionAsked: _question_asked,
-    ev.QuestionAnswered: _question_answered,
-    ev.QuestionRaised: _question_raised,
-    ev.AccountPaused: _account_paused,
-    ev.AccountLimited: _account_limited,
-    ev.AccountShut: _account_shut,
-    ev.AccountTried: _account_tried,
-    ev.AccountWorks: _account_works,
-    ev.CommandTaken: _command_taken,
-    ev.RunPaused: _run_paused,
-    ev.RunResumed: _run_resumed,
-    ev.SettingsChanged: _settings_changed,
-    ev.DrainRequested: _drain_requested,
-    ev.StopRequested: _stop_requested,
-    ev.RunFinished: _run_finished,
-    **HEAL_CHANGES,
-    **CHAIN_CHANGES,
-    **HOST_CHANGES,
-}

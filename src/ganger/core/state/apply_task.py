@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 from ganger.core import events as ev
@@ -15,14 +14,14 @@ from ganger.core.model.run_state import RunState
 from ganger.core.model.task_state import TaskState
 from ganger.core.money.budgets import released, reserve, settle_cost
 from ganger.core.names import verify_log, worker_log
-from ganger.core.state.apply_delivery import DELIVERY_CHANGES, begun, rules_of, taken_up
-from ganger.core.state.apply_reverts import REVERT_CHANGES
-from ganger.core.state.apply_worker import WORKER_CHANGES
+from ganger.core.state.apply_delivery import begun, rules_of, taken_up
+from ganger.core.state.reducers import applies
 from ganger.core.vocabulary import AttemptStep, Phase, TaskStatus
 
 P, R, B = TaskStatus.PENDING, TaskStatus.RUNNING, TaskStatus.BLOCKED
 
 
+@applies(ev.AttemptStarted)
 def _attempt_started(state: RunState, name: str, task: TaskState, event: ev.AttemptStarted, at: str) -> TaskState:
     state.lead.touched.add(name)
     works = 0 if event.delivers else 1
@@ -95,10 +94,12 @@ def _worker_line(task: TaskState, event: ev.AttemptStarted, at: str) -> HistoryI
     return HistoryItem(Phase.WORKER, event.attempt, event.log, at, patches=task.healing.patches)
 
 
+@applies(ev.AttemptLaunched)
 def _attempt_launched(_s: RunState, _n: str, task: TaskState, event: ev.AttemptLaunched, _at: str) -> TaskState:
     return replace(task, attempt=replace(task.attempt, launched=(event.pid, event.start_ticks)))
 
 
+@applies(ev.AgentHeard)
 def _agent_heard(_s: RunState, _n: str, task: TaskState, event: ev.AgentHeard, _at: str) -> TaskState:
     totals = task.agent.totals if event.session in ("", task.agent.session) else None
     return replace(
@@ -113,6 +114,7 @@ def _agent_heard(_s: RunState, _n: str, task: TaskState, event: ev.AgentHeard, _
     )
 
 
+@applies(ev.AttemptExited)
 def _attempt_exited(_s: RunState, _n: str, task: TaskState, event: ev.AttemptExited, at: str) -> TaskState:
     item = task.attempt.open_line
     code = event.exit_code if event.signal is None else -event.signal
@@ -127,6 +129,7 @@ def _attempt_exited(_s: RunState, _n: str, task: TaskState, event: ev.AttemptExi
     )
 
 
+@applies(ev.CostSettled)
 def _cost_settled(state: RunState, _n: str, task: TaskState, event: ev.CostSettled, _at: str) -> TaskState:
     usd, tokens = task.spent.reserved_usd, task.spent.reserved_tokens
     state.money.spent = settle_cost(state.money.spent, event, usd, tokens)
@@ -138,28 +141,34 @@ def _cost_settled(state: RunState, _n: str, task: TaskState, event: ev.CostSettl
     return replace(task, spent=spent, attempt=replace(task.attempt, usd=task.attempt.usd + event.usd))
 
 
+@applies(ev.ResultAccepted)
 def _result_accepted(_s: RunState, _n: str, task: TaskState, event: ev.ResultAccepted, _at: str) -> TaskState:
     return replace(task, attempt=replace(task.attempt, summary=event.summary))
 
 
+@applies(ev.ResultRefused)
 def _result_refused(_s: RunState, _n: str, task: TaskState, event: ev.ResultRefused, _at: str) -> TaskState:
     return replace(task, detail=f"{event.code}: {event.message}")
 
 
+@applies(ev.WritesIntended)
 def _writes_intended(state: RunState, _n: str, task: TaskState, event: ev.WritesIntended, _at: str) -> TaskState:
     state.files.written.update(event.files)
     return replace(task, attempt=replace(task.attempt, step=AttemptStep.WRITE, backup=event.backup))
 
 
+@applies(ev.WritesApplied)
 def _writes_applied(_s: RunState, _n: str, task: TaskState, _event: ev.WritesApplied, _at: str) -> TaskState:
     return replace(task, attempt=replace(task.attempt, step=AttemptStep.WRITTEN))
 
 
+@applies(ev.WritesRolledBack)
 def _rolled_back(_s: RunState, _n: str, task: TaskState, event: ev.WritesRolledBack, at: str) -> TaskState:
     line = HistoryItem(Phase.ROLLBACK, event.attempt, event.log, at, patches=task.healing.patches)
     return replace(task, attempt=replace(task.attempt, backup=""), history=(*task.history, line))
 
 
+@applies(ev.VerifyStarted)
 def _verify_started(_s: RunState, _n: str, task: TaskState, event: ev.VerifyStarted, _at: str) -> TaskState:
     item = task.attempt.open_line
     return replace(
@@ -172,6 +181,7 @@ def _verify_started(_s: RunState, _n: str, task: TaskState, event: ev.VerifyStar
     )
 
 
+@applies(ev.VerifyFinished)
 def _verify_finished(state: RunState, name: str, task: TaskState, event: ev.VerifyFinished, at: str) -> TaskState:
     failed = next((s for s in event.steps if s.outcome not in ("passed", "skipped") and s.tier != "quality"), None)
     if event.passed and event.evidence:
@@ -215,17 +225,20 @@ def _with_worker_line(task: TaskState, name: str, at: str, **changes: Any) -> tu
     )
 
 
+@applies(ev.VerifyRecovered, ev.GatesRestored, ev.WorkspaceReady)
 def _noted(_s: RunState, _n: str, task: TaskState, _event: object, _at: str) -> TaskState:
     """Recorded for people; changes nothing."""
     return task
 
 
+@applies(ev.EditsSeen)
 def _edits_seen(state: RunState, name: str, task: TaskState, event: ev.EditsSeen, _at: str) -> TaskState:
     state.files.written.update(event.files)
     state.files.in_place_roles.add(state.specs[name].role)
     return task
 
 
+@applies(ev.ChangeTaken)
 def _change_taken(state: RunState, _n: str, task: TaskState, event: ev.ChangeTaken, _at: str) -> TaskState:
     state.files.artifacts.update(event.dropped)
     return replace(
@@ -235,22 +248,26 @@ def _change_taken(state: RunState, _n: str, task: TaskState, event: ev.ChangeTak
     )
 
 
+@applies(ev.ExpectedMissing)
 def _expected_missing(_s: RunState, _n: str, task: TaskState, event: ev.ExpectedMissing, _at: str) -> TaskState:
     return replace(task, failure=replace(task.failure, missing_files=event.files))
 
 
+@applies(ev.WorkSaved)
 def _work_saved(_s: RunState, _n: str, task: TaskState, event: ev.WorkSaved, _at: str) -> TaskState:
     return replace(
         task, work=replace(task.work, saved=event.place, saved_files=event.files, saved_refused=event.refused)
     )
 
 
+@applies(ev.MergeQueued)
 def _merge_queued(_s: RunState, _n: str, task: TaskState, _event: ev.MergeQueued, _at: str) -> TaskState:
     return replace(
         task, attempt=replace(task.attempt, step=AttemptStep.MERGE), work=replace(task.work, in_merge_queue=True)
     )
 
 
+@applies(ev.Merged)
 def _merged(state: RunState, name: str, task: TaskState, event: ev.Merged, at: str) -> TaskState:
     repo = state.specs[name].repo
     state.branches.heads[repo] = event.head
@@ -264,6 +281,7 @@ def _merged(state: RunState, name: str, task: TaskState, event: ev.Merged, at: s
     return begun(state, name, task, "" if fixes_nothing else task.work.merged, at)
 
 
+@applies(ev.AttemptFailed)
 def _attempt_failed(state: RunState, name: str, task: TaskState, event: ev.AttemptFailed, at: str) -> TaskState:
     marks = {"failure_class": event.failure_class, "failure_signature": event.signature}
     if task.attempt.usd:
@@ -305,6 +323,7 @@ def _charged(task: TaskState) -> int:
     return 0 if task.attempt.free else 1
 
 
+@applies(ev.AttemptInterrupted)
 def _interrupted(state: RunState, name: str, task: TaskState, event: ev.AttemptInterrupted, at: str) -> TaskState:
     return replace(
         task,
@@ -331,6 +350,7 @@ def _interrupted(state: RunState, name: str, task: TaskState, event: ev.AttemptI
     )
 
 
+@applies(ev.AttemptCheckpointed)
 def _checkpointed(state: RunState, name: str, task: TaskState, event: ev.AttemptCheckpointed, at: str) -> TaskState:
     return replace(
         task,
@@ -347,6 +367,7 @@ def _checkpointed(state: RunState, name: str, task: TaskState, event: ev.Attempt
     )
 
 
+@applies(ev.TaskSettled)
 def _settled(state: RunState, name: str, task: TaskState, event: ev.TaskSettled, at: str) -> TaskState:
     if event.status is TaskStatus.DONE:
         # A DONE task has the proof, and only that unlocks the repository (D09).
@@ -375,6 +396,7 @@ def _settled(state: RunState, name: str, task: TaskState, event: ev.TaskSettled,
     )
 
 
+@applies(ev.TaskRequeued)
 def _requeued(state: RunState, _n: str, task: TaskState, event: ev.TaskRequeued, at: str) -> TaskState:
     """A granted attempt begins a new life: its crash and repeat counters start again when a person granted it."""
     if event.by_person:
@@ -404,39 +426,6 @@ def _requeued(state: RunState, _n: str, task: TaskState, event: ev.TaskRequeued,
     )
 
 
+@applies(ev.TaskHeld)
 def _held(_s: RunState, _n: str, task: TaskState, event: ev.TaskHeld, _at: str) -> TaskState:
     return replace(task, waits_for_canary=event.canary)
-
-
-TASK_CHANGES: dict[type, Callable[[RunState, str, TaskState, Any, str], TaskState]] = {
-    ev.AttemptStarted: _attempt_started,
-    ev.AttemptLaunched: _attempt_launched,
-    ev.AgentHeard: _agent_heard,
-    ev.AttemptExited: _attempt_exited,
-    ev.CostSettled: _cost_settled,
-    ev.ResultAccepted: _result_accepted,
-    ev.ResultRefused: _result_refused,
-    ev.WritesIntended: _writes_intended,
-    ev.WritesApplied: _writes_applied,
-    ev.WritesRolledBack: _rolled_back,
-    ev.VerifyStarted: _verify_started,
-    ev.VerifyFinished: _verify_finished,
-    ev.VerifyRecovered: _noted,
-    ev.EditsSeen: _edits_seen,
-    ev.GatesRestored: _noted,
-    ev.ExpectedMissing: _expected_missing,
-    ev.WorkspaceReady: _noted,
-    ev.ChangeTaken: _change_taken,
-    ev.WorkSaved: _work_saved,
-    ev.MergeQueued: _merge_queued,
-    ev.Merged: _merged,
-    ev.AttemptFailed: _attempt_failed,
-    ev.AttemptInterrupted: _interrupted,
-    ev.AttemptCheckpointed: _checkpointed,
-    **WORKER_CHANGES,
-    **DELIVERY_CHANGES,
-    **REVERT_CHANGES,
-    ev.TaskSettled: _settled,
-    ev.TaskRequeued: _requeued,
-    ev.TaskHeld: _held,
-}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from ganger.core import events as ev
@@ -10,6 +9,7 @@ from ganger.core.model.fast_replace import replace
 from ganger.core.model.run_state import RunState
 from ganger.core.model.task_state import TaskState
 from ganger.core.model.workers import Message, WorkerNow
+from ganger.core.state.reducers import applied_in, applies
 from ganger.core.vocabulary import FailureClass, TaskStatus, WorkerState, WorkerVerdict
 
 _MOST_SEEN = 500
@@ -76,6 +76,7 @@ def _of(task: TaskState) -> WorkerNow:
     return task.worker or WorkerNow("")
 
 
+@applies(ev.WorkerBeat)
 def _beat(_s: RunState, _n: str, task: TaskState, event: ev.WorkerBeat, at: str) -> TaskState:
     worker = _of(task)
     changes: dict[str, Any] = {"beat_at": at}
@@ -86,10 +87,12 @@ def _beat(_s: RunState, _n: str, task: TaskState, event: ev.WorkerBeat, at: str)
     return replace(task, worker=_seen(worker, event.report, **changes))
 
 
+@applies(ev.WorkerMilestone)
 def _milestone(_s: RunState, _n: str, task: TaskState, event: ev.WorkerMilestone, at: str) -> TaskState:
     return replace(task, worker=_seen(_of(task), event.report, milestone=event.name, note=event.note, beat_at=at))
 
 
+@applies(ev.CheckpointTaken)
 def _checkpoint(_s: RunState, _n: str, task: TaskState, event: ev.CheckpointTaken, at: str) -> TaskState:
     worker, said = _of(task), event.checkpoint
     if said.by == "worker":
@@ -100,33 +103,40 @@ def _checkpoint(_s: RunState, _n: str, task: TaskState, event: ev.CheckpointTake
     return task if known is not None and known.by == "worker" else replace(task, checkpoint=said)
 
 
+@applies(ev.WorkerReported)
 def _reported(_s: RunState, _n: str, task: TaskState, event: ev.WorkerReported, at: str) -> TaskState:
     worker = _seen(_of(task), event.report, report=event.file, beat_at=at)
     return replace(task, worker=replace(worker, state=WorkerState.REPORTING, since=at))
 
 
+@applies(ev.WorkerDone)
 def _done(_s: RunState, _n: str, task: TaskState, event: ev.WorkerDone, at: str) -> TaskState:
     return replace(task, worker=_seen(_of(task), event.report, done=True, beat_at=at))
 
 
+@applies(ev.WorkerSuspected)
 def _suspected(_s: RunState, _n: str, task: TaskState, event: ev.WorkerSuspected, _at: str) -> TaskState:
     worker = _of(task)
     return replace(task, worker=replace(worker, suspicious=event.why, probes=worker.probes + bool(event.probe)))
 
 
+@applies(ev.WorkerCleared)
 def _cleared(_s: RunState, _n: str, task: TaskState, _event: ev.WorkerCleared, _at: str) -> TaskState:
     return replace(task, worker=replace(_of(task), suspicious=""))
 
 
+@applies(ev.LimitWarned)
 def _warned(_s: RunState, _n: str, task: TaskState, event: ev.LimitWarned, _at: str) -> TaskState:
     return replace(task, worker=replace(_of(task), warned=event.text))
 
 
+@applies(ev.LimitExtended)
 def _extended(_s: RunState, _n: str, task: TaskState, _event: ev.LimitExtended, _at: str) -> TaskState:
     worker = _of(task)
     return replace(task, worker=replace(worker, extended=worker.extended + 1))
 
 
+@applies(ev.WorkerEnding)
 def _ending(_s: RunState, _n: str, task: TaskState, event: ev.WorkerEnding, _at: str) -> TaskState:
     """The first verdict holds, because processes are stopped once; but a person decides what follows."""
     worker = _of(task)
@@ -137,6 +147,7 @@ def _ending(_s: RunState, _n: str, task: TaskState, event: ev.WorkerEnding, _at:
     )
 
 
+@applies(ev.MessageLeft)
 def _message(_s: RunState, _n: str, task: TaskState, event: ev.MessageLeft, at: str) -> TaskState:
     worker = _of(task)
     number = worker.messages[-1].number + 1 if worker.messages else 1
@@ -154,16 +165,4 @@ def is_at_work(task: TaskState) -> bool:
     return task.status is TaskStatus.RUNNING and task.worker is not None and task.worker.state not in _OVER
 
 
-WORKER_CHANGES: dict[type, Callable[[RunState, str, TaskState, Any, str], TaskState]] = {
-    ev.WorkerBeat: _beat,
-    ev.WorkerMilestone: _milestone,
-    ev.CheckpointTaken: _checkpoint,
-    ev.WorkerReported: _reported,
-    ev.WorkerDone: _done,
-    ev.WorkerSuspected: _suspected,
-    ev.WorkerCleared: _cleared,
-    ev.LimitWarned: _warned,
-    ev.LimitExtended: _extended,
-    ev.WorkerEnding: _ending,
-    ev.MessageLeft: _message,
-}
+WORKER_EVENTS = applied_in(__name__)

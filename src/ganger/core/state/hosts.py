@@ -6,21 +6,22 @@ No task fails for it. Its tasks wait, one question is asked for all of them, and
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from ganger.core import events as ev
 from ganger.core.command_result import Effect, counted
+from ganger.core.events.hosts import AWAY as AWAY, DENIED as DENIED
 from ganger.core.model.records import HostTrouble, Question
 from ganger.core.model.run_state import RunState
 from ganger.core.model.task_state import TaskState
 from ganger.core.state.indexes import is_delivering
+from ganger.core.state.reducers import applied_in, applies
 from ganger.core.times import seconds_between, stamp, unix_time
 from ganger.core.vocabulary import BlockReason, TaskStatus
 
 HOST = "host"
-AWAY, DENIED = "away", "denied"
 # Short words for the messages of programs; the first match counts.
 _REASONS = (
     (re.compile(r"connection refused", re.I), "connection refused"),
@@ -158,6 +159,7 @@ def answer_host(state: RunState, question: Question, text: str) -> Effect:
 # --- how events change it ----------------------------------------------------------------------------------------
 
 
+@applies(ev.HostAway)
 def _away(state: RunState, event: ev.HostAway, at: str) -> None:
     old = state.hosts.get(event.host)
     if old is None:
@@ -171,15 +173,18 @@ def _away(state: RunState, event: ev.HostAway, at: str) -> None:
     state.hosts[event.host] = known
 
 
+@applies(ev.HostAwaited)
 def _awaited(state: RunState, event: ev.HostAwaited, _at: str) -> None:
     old = state.hosts[event.host]
     state.hosts[event.host] = replace(old, waiting=tuple(dict.fromkeys((*old.waiting, event.task))))
 
 
+@applies(ev.HostTried)
 def _tried(state: RunState, event: ev.HostTried, at: str) -> None:
     state.hosts[event.host] = replace(state.hosts[event.host], next_at=0.0, patient_since=at)
 
 
+@applies(ev.HostBack)
 def _is_back(state: RunState, event: ev.HostBack, at: str) -> None:
     old = state.hosts[event.host]
     ways = tuple(way for way in old.ways if way != event.way)
@@ -207,12 +212,7 @@ def try_all(state: RunState) -> None:
         state.hosts[host] = replace(trouble, next_at=0.0)
 
 
-HOST_CHANGES: dict[type, Callable[[RunState, Any, str], None]] = {
-    ev.HostAway: _away,
-    ev.HostAwaited: _awaited,
-    ev.HostTried: _tried,
-    ev.HostBack: _is_back,
-}
+HOST_EVENTS = applied_in(__name__)
 
 
 def host_misfit(state: RunState, event: Any) -> str:
@@ -231,21 +231,3 @@ def host_misfit(state: RunState, event: Any) -> str:
 
 def is_patience_over(trouble: HostTrouble, now: float, limit_sec: float) -> bool:
     return now - unix_time(trouble.patient_since) >= limit_sec
-
-
-def host_sentence(event: object) -> str:
-    """Empty for an event that is not about a host."""
-    match event:
-        case ev.HostAway(host=host, kind=kind, why=why, tries=tries):
-            if tries > 1:
-                # The first event already reported it.
-                return ""
-            what = "refuses the token" if kind == DENIED else "does not answer"
-            return f"{host} {what}{f': {why}' if why else ''}"
-        case ev.HostAwaited(host=host, task=task):
-            return f"{task}: waiting for {host}"
-        case ev.HostTried(host=host, why=why):
-            return f"{host} is tried now: {why}"
-        case ev.HostBack(host=host, way=way):
-            return f"{host} answers again ({way})"
-    return ""

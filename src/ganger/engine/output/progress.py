@@ -16,7 +16,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from ganger.contracts.verify_profile import Profile
 from ganger.core import events as ev
 from ganger.core.model.task_state import TaskState
-from ganger.core.sentences.sentences import sentence
 from ganger.core.state.apply_worker import worker_after
 from ganger.core.vocabulary import WorkerVerdict
 from ganger.engine.journal import Journal
@@ -161,12 +160,12 @@ class ProgressLog:
             case ev.VerifyFinished(task=task, passed=passed):
                 return (f"verification passed for {task}", False) if passed else (self._failed_step(event), True)
             case ev.ChangeTaken(task=task, commit=commit, base=base) if commit != base:
-                return f"committed {task} as {commit[:12]}: {sentence(event).partition(': ')[2]}", False
+                return f"committed {task} as {commit[:12]}: {event.sentence().partition(': ')[2]}", False
             case ev.MessageLeft() | ev.CommandTaken() | ev.ContentsSeen():
                 return "", False
             case ev.WorkerEnding(verdict=verdict):
-                return sentence(event), verdict not in _NO_ERROR
-        return sentence(event), isinstance(event, ev.AttemptFailed | ev.ResultRefused)
+                return event.sentence(), verdict not in _NO_ERROR
+        return event.sentence(), isinstance(event, ev.AttemptFailed | ev.ResultRefused)
 
     def _failed_step(self, event: ev.VerifyFinished) -> str:
         bad = next((s for s in event.steps if s.outcome not in ("passed", "skipped") and s.tier != "quality"), None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ganger.core.events import Event, Recorded, fields_of, type_name
-from ganger.core.sentences.sentences import sentence
 
 
 def event_line(recorded: Recorded) -> dict[str, object]:
@@ -20,7 +19,7 @@ def event_line(recorded: Recorded) -> dict[str, object]:
 
 def event_words(event: Event) -> str:
     """What happened, in one sentence or by the event's name; a line about a task always names it."""
-    said, task = sentence(event), getattr(event, "task", "")
+    said, task = event.sentence(), getattr(event, "task", "")
     if said and (not task or task in said):
         return said
     words = said or type_name(event).replace("_", " ")

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from ganger.core.model.records import Question
 from ganger.core.model.run_state import RunState
-from ganger.core.sentences.sentences import sentence as sentence
 from ganger.core.vocabulary import NEEDS_FIRST, TaskStatus
 from ganger.views.run.costs import known_tokens, known_usd
 

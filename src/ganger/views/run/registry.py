@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from ganger.core.events.wording import tier_words
 from ganger.core.model.run_state import RunState
 from ganger.core.model.task_state import TaskState
 from ganger.core.model.workers import TierMark, WorkerNow
 from ganger.core.names import file_stem, repo_place
 from ganger.core.scheduling.quota import account_of, paused_until, question_about
-from ganger.core.sentences.sentences import tier_words
 from ganger.core.times import seconds_between, stamp
 from ganger.core.vocabulary import AttemptStep, BlockReason, Mode, TaskStatus
 from ganger.views.run.board import shown_duration

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from ganger.core.events import EVENT_TYPES, Event, QuestionAsked, QuestionRaised, RunFinished, TaskSettled, type_name
-from ganger.core.sentences.sentences import delivery_sentence
-from ganger.core.state.hosts import host_sentence
 from ganger.core.vocabulary import BlockReason, RunStatus, TaskStatus
 
 GROUPS = ("question", "finish", "failure")
@@ -64,7 +62,7 @@ def _text(event: Event) -> str:
         return "; ".join(filter(None, [f"run {event.run_status}", counts, event.abort_reason or event.why]))
     if isinstance(event, TaskSettled):
         return f"{event.status}: {event.detail}"
-    if said := delivery_sentence(event) or host_sentence(event):
+    if event.told_in_notices and (said := event.sentence()):
         return said
     words = (getattr(event, name, "") for name in ("text", "why", "detail", "message", "summary", "name", "note"))
     return f"{type_name(event).replace('_', ' ')}: {next((str(word) for word in words if word), '')}".removesuffix(": ")

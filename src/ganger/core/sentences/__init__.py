@@ -1,1 +1,0 @@
-"""Events as sentences, and which of them are sent outside."""
