@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, fields
 
 import pytest
 
@@ -45,6 +46,16 @@ def test_a_forgotten_part_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
         assert lacking(Forgotten) == ["a sentence", "a reducer"]
     finally:
         del ev.TYPE_NAMES[Forgotten]
+
+
+@pytest.mark.parametrize("kind", ev.EVENT_TYPES.values(), ids=ev.EVENT_TYPES)
+def test_what_a_class_says_of_all_its_events_is_not_stored_with_each(kind: type[ev.Event]) -> None:
+    """T19: only its own fields are."""
+    event = object.__new__(kind)
+    own = [each.name for each in fields(kind)]  # type: ignore[arg-type]
+    for name in own:
+        object.__setattr__(event, name, "")
+    assert list(json.loads(ev.encode(event))) == own and not {"fits", "shown", "told_in_notices"} & set(own)
 
 
 def test_two_functions_for_one_event_are_refused() -> None:

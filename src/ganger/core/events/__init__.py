@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import re
 import typing
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cache
 from typing import Any, ClassVar
 
 from ganger.core.events.agents import AgentHeard as AgentHeard, CostSettled as CostSettled
@@ -483,8 +484,15 @@ def type_name(event: Event) -> str:
     return TYPE_NAMES[type(event)]
 
 
+@cache
+def _names(kind: Any) -> tuple[str, ...]:
+    """Without what the class says of all its events."""
+    return tuple(each.name for each in fields(kind))
+
+
 def _fields(value: Any) -> dict[str, object]:
-    return {name: getattr(value, name) for name in value.__dataclass_fields__}
+    kind: Any = type(value)
+    return {name: getattr(value, name) for name in _names(kind)}
 
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_fields)
