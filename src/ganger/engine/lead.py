@@ -189,8 +189,8 @@ class Lead:
                 order.run_id, order.manifest_digest, order.policy, order.tasks, order.version, order.contents
             )
             await self.journal.record(begun)
-        begun_lead = ev.LeadStarted(order.pid, order.fence, order.boot_id, **settings_of(order))
-        await self.journal.record(begun_lead)
+        leads = ev.LeadStarted(order.pid, order.fence, order.boot_id, **settings_of(order))
+        await self.journal.record(leads)
         if self._branches is not None:
             await self._branches.recover()
         if order.reconcile is not None:

@@ -1,6 +1,6 @@
 """The only place where state changes: `apply` takes one recorded event and moves the run.
 
-An event that does not fit (see `misfits`) changes nothing and is kept in `RunState.refused`.
+An event that does not fit (see `allowed`) changes nothing and is kept in `RunState.log.refused`.
 """
 
 from __future__ import annotations

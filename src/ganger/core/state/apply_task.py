@@ -11,7 +11,7 @@ from ganger.core.model.fast_replace import replace
 from ganger.core.model.ledger import Milestone
 from ganger.core.model.records import ChangeRecord, Ended, HistoryItem
 from ganger.core.model.run_state import RunState
-from ganger.core.model.task_state import TaskState
+from ganger.core.model.task_state import CurrentAttempt, TaskState
 from ganger.core.money.budgets import released, reserve, settle_cost
 from ganger.core.names import verify_log, worker_log
 from ganger.core.state.apply_delivery import begun, rules_of, taken_up
@@ -39,21 +39,7 @@ def _attempt_started(state: RunState, name: str, task: TaskState, event: ev.Atte
         final=False,
         attempts=event.attempt,
         counters=replace(task.counters, worker_attempts=task.counters.worker_attempts + works),
-        attempt=replace(
-            task.attempt,
-            free=event.delivers,
-            token=event.token,
-            started_at=at,
-            step=_first_step(task, event),
-            summary=task.attempt.summary if kept else "",
-            backup="",
-            launched=None,
-            ended=task.attempt.ended if task.next_start.answer_log else None,
-            log=event.log,
-            usd=0.0,
-            account=event.account,
-            open_line=None if event.delivers else _worker_line(task, event, at),
-        ),
+        attempt=_attempt_of(task, event, at, kept=kept),
         locked=rules_of(state, name).locks != "none",
         verification=replace(
             task.verification,
@@ -81,6 +67,20 @@ def _attempt_started(state: RunState, name: str, task: TaskState, event: ev.Atte
         spent=reserve(
             replace(task.spent, attempts=task.spent.attempts + works), event.reserved_usd, event.reserved_tokens
         ),
+    )
+
+
+def _attempt_of(task: TaskState, event: ev.AttemptStarted, at: str, *, kept: bool) -> CurrentAttempt:
+    return CurrentAttempt(
+        token=event.token,
+        step=_first_step(task, event),
+        started_at=at,
+        account=event.account,
+        log=event.log,
+        ended=task.attempt.ended if task.next_start.answer_log else None,
+        summary=task.attempt.summary if kept else "",
+        free=event.delivers,
+        open_line=None if event.delivers else _worker_line(task, event, at),
     )
 
 
